@@ -42,12 +42,6 @@ const ADDRESSES: [&str; 2] = ["10.240.0.4", "fe80::d4"];
 /// `SERVICE_RUNNING`.
 const RUNNING: u32 = 4;
 
-/// The associations of the storage provider, each with the two classes that it joins.
-const ASSOCIATIONS: [(&str, &str, &str); 2] = [
-    ("MSFT_DiskToPartition", "MSFT_Disk", "MSFT_Partition"),
-    ("MSFT_PartitionToVolume", "MSFT_Partition", "MSFT_Volume"),
-];
-
 impl State {
     fn query(&mut self, namespace: Namespace, text: &str) -> OsResult<Vec<Instance>> {
         let query = Query::parse(namespace, text)?;
@@ -88,19 +82,7 @@ impl State {
                 return Ok(reached.map(provider_instances::disk_instance).collect());
             }
         }
-        let mut found = Vec::new();
-        for (association, left, right) in ASSOCIATIONS {
-            let other = match () {
-                () if query.object.is_of(left) => right,
-                () if query.object.is_of(right) => left,
-                () => continue,
-            };
-            let wanted = |asked: Option<&str>, given: &str| asked.is_none_or(|asked| asked == given);
-            if wanted(query.association, association) && wanted(query.result, other) {
-                found.extend(msft_storage::associated(self, &query.object, other)?);
-            }
-        }
-        Ok(found)
+        msft_storage::associated(self, query)
     }
 
     fn begin(&mut self, call: &MethodCall<'_>) -> OsResult<StartedCall> {

@@ -50,8 +50,8 @@ fn the_disks_of_a_target_are_attached_during_its_session() {
     log_in(&node);
     let disk = node.disk(1).expect("the disk of the target");
     assert_eq!((disk.bus, disk.offline, disk.read_only), (9, true, true));
-    let session = &query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSISession")[0];
-    let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSISessionToDisk", session.path);
+    let connection = &query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSIConnection")[0];
+    let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSIConnectionToDisk", connection.path);
     let disks = query(&node, Namespace::Storage, &wql);
     assert_eq!(disks.iter().map(|disk| disk.u32("Number")).collect::<Vec<_>>(), [Some(1)]);
 

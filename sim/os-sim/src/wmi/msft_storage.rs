@@ -17,7 +17,7 @@ use crate::wmi::provider_instances::{
     volume_instance,
 };
 use crate::wmi::storage_jobs::{FormatArguments, JobAction, NewPartition, supported_size};
-use crate::wmi::wql::ObjectPath;
+use crate::wmi::wql::{Associators, ObjectPath};
 use crate::wmi::{StartedCall, return_value as code};
 
 /// Returns the instances of one of the provider's classes.
@@ -39,39 +39,37 @@ pub(crate) fn rows(state: &State, class: &str) -> Vec<Instance> {
     }
 }
 
-/// Returns the instances of `class` that are associated with a disk, partition or volume. A volume over several partitions,
-/// which is on dynamic disks, is associated with none: the provider manages basic disks only.
-pub(crate) fn associated(state: &State, object: &ObjectPath, class: &str) -> OsResult<Vec<Instance>> {
-    let id = object.text("ObjectId").ok_or(ObjectPath::INVALID)?;
-    if object.is_of("MSFT_Disk") {
-        let disk = state.disk(disk_by_id(state, id)?)?;
-        let parts = disk.partitions.iter().filter(|_| class == "MSFT_Partition");
-        return Ok(parts.map(|part| partition_instance(state, disk, part)).collect());
+/// Returns the volume of a partition, or the partition of a volume. Other associations are not simulated.
+///
+/// A volume over several partitions, which is on dynamic disks, is associated with none: the provider manages basic disks
+/// only.
+pub(crate) fn associated(state: &State, query: &Associators) -> OsResult<Vec<Instance>> {
+    let object = &query.object;
+    let asks_for = |class: &str| query.result.is_none_or(|result| result == class);
+    if query.association.is_some_and(|association| association != "MSFT_PartitionToVolume") {
+        return Ok(Vec::new());
     }
-    if object.is_of("MSFT_Partition") {
+    let id = object.text("ObjectId").ok_or(ObjectPath::INVALID)?;
+    if object.is_of("MSFT_Partition") && asks_for("MSFT_Volume") {
         let (device, number) = partition_by_id(state, id)?;
-        let disk = state.disk(device)?;
-        let part = disk.partition(number).ok_or(OsError::WBEM_NOT_FOUND)?;
+        let part = state.disk(device)?.partition(number).ok_or(OsError::WBEM_NOT_FOUND)?;
         let is_shown =
             |volume: &&Volume| volume.arrived && volume.known_to_provider && volume.further_extents.is_empty();
         let volume = part.volume.as_ref().filter(is_shown);
-        return Ok(match class {
-            "MSFT_Disk" => vec![disk_instance(disk)],
-            "MSFT_Volume" => volume.map(|volume| volume_instance(state, volume)).into_iter().collect(),
-            _ => Vec::new(),
-        });
+        return Ok(volume.map(|volume| volume_instance(state, volume)).into_iter().collect());
     }
-    let volume = volume_by_id(state, id)?;
-    let (device, number) = state.location_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
-    let disk = state.disk(device)?;
-    let is_basic = disk.volumes().all(|other| other.id != volume || other.further_extents.is_empty());
-    let is_asked = class == "MSFT_Partition" && is_basic;
-    let row = is_asked.then(|| partition_by_number(state, disk, number)).flatten();
-    Ok(row.into_iter().collect())
+    if object.is_of("MSFT_Volume") && asks_for("MSFT_Partition") {
+        let volume = volume_by_id(state, id)?;
+        let (device, number) = state.location_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
+        let is_basic = state.volume(volume)?.1.further_extents.is_empty();
+        let row = is_basic.then(|| partition_by_number(state, state.disk(device).ok()?, number)).flatten();
+        return Ok(row.into_iter().collect());
+    }
+    Ok(Vec::new())
 }
 
 /// The methods that are simulated.
-static METHODS: [Method; 17] = [
+static METHODS: [Method; 16] = [
     method("MSFT_Disk", "Initialize", "PartitionStyle"),
     method(
         "MSFT_Disk",
@@ -95,9 +93,8 @@ static METHODS: [Method; 17] = [
          UseLargeFRS DisableHeatGathering IsDAX RunAsJob",
     ),
     method("MSFT_Volume", "Flush", ""),
-    method("MSFT_Volume", "Resize", "Size RunAsJob"),
     method("MSFT_StorageSetting", "UpdateHostStorageCache", ""),
-    method("MSFT_Disk", "SetAttributes", "IsReadOnly Signature Guid"),
+    method("MSFT_Disk", "SetAttributes", "IsReadOnly"),
 ];
 
 /// Starts a method of one of the provider's classes.
@@ -148,22 +145,11 @@ fn call_disk(state: &mut State, device: DeviceId, method: &str, arguments: Argum
         "Offline" => JobAction::SetOffline(true),
         "SetAttributes" => match arguments.bool("IsReadOnly")? {
             Some(read_only) => JobAction::SetReadOnly(read_only),
-            // A signature or GUID. Changing them is not simulated.
-            None => return Ok(StartedCall::Done(returned(identity_refusal(state.disk(device)?)))),
+            None => return Ok(StartedCall::Done(returned(code::INVALID_PARAMETER))),
         },
         _ => return Ok(StartedCall::Done(returned(refresh(state.disk_mut(device)?)))),
     };
     Ok(start_job(state, Some(device), action))
-}
-
-/// Returns the code with which a new signature or GUID is refused.
-fn identity_refusal(disk: &Disk) -> u32 {
-    match disk.layout {
-        _ if disk.system => code::CRITICAL_DISK,
-        _ if disk.is_offline() => code::DISK_OFFLINE,
-        Layout::Raw => code::NOT_INITIALIZED,
-        _ => code::NOT_SUPPORTED,
-    }
 }
 
 /// Reads a disk again, unless the disk is offline or has no partition table.
@@ -221,7 +207,10 @@ fn call_partition(
             answer.out = row("__PARAMETERS", "", [("SizeMin", long(smallest)), ("SizeMax", long(largest))]);
             Ok(StartedCall::Done(answer))
         }
-        "Resize" => resize(state, device, number, arguments),
+        "Resize" => Ok(match arguments.u64("Size")? {
+            Some(size) if size > 0 => start_job(state, Some(device), JobAction::Resize { partition: number, size }),
+            _ => StartedCall::Done(returned(code::INVALID_PARAMETER)),
+        }),
         "AddAccessPath" | "RemoveAccessPath" => {
             let path = arguments.text("AccessPath")?.unwrap_or_default();
             let code = change_access_path(state, device, number, method == "AddAccessPath", path);
@@ -281,7 +270,7 @@ fn set_volume_offline(state: &mut State, device: DeviceId, number: u32, offline:
 }
 
 fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Arguments<'_>) -> OsResult<StartedCall> {
-    let (device, number) = state.location_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
+    let (device, _) = state.location_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
     match method {
         "Format" => {
             let kind = arguments.text("FileSystem")?.unwrap_or("NTFS").to_owned();
@@ -293,18 +282,10 @@ fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Argumen
             let action = JobAction::Format(FormatArguments { volume, kind, label, cluster_size });
             Ok(start_job(state, Some(device), action))
         }
-        "Resize" => resize(state, device, number, arguments),
         // "Flush"
         _ if state.volume(volume)?.1.health == Health::Unreadable => Ok(StartedCall::Done(returned(code::FAILED))),
         _ => Ok(StartedCall::Done(returned(code::DONE))),
     }
-}
-
-fn resize(state: &mut State, device: DeviceId, partition: u32, arguments: Arguments<'_>) -> OsResult<StartedCall> {
-    Ok(match arguments.u64("Size")? {
-        Some(size) if size > 0 => start_job(state, Some(device), JobAction::Resize { partition, size }),
-        _ => StartedCall::Done(returned(code::INVALID_PARAMETER)),
-    })
 }
 
 fn start_job(state: &mut State, device: Option<DeviceId>, action: JobAction) -> StartedCall {

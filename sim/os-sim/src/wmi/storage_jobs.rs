@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os::abi::{BASIC_DATA, DiskAttributes, MSFT_RESERVED};
+use os::abi::{BASIC_DATA, DiskAttributes};
 use os::{OsResult, Returned, Uuid, Value};
 
 use crate::disks::mount_manager::{Mount, MountPoint};
@@ -79,9 +79,6 @@ const MIN_GPT_DISK: u64 = 32 << 20;
 
 /// The type of a new MBR partition: "huge".
 const MBR_HUGE: u8 = 6;
-
-/// The size of a physical sector.
-const PHYSICAL_SECTOR: u32 = 4096;
 
 impl Job {
     /// Returns how the job locks a volume. A format locks its volume first and then dismounts it; until it ends, opening
@@ -168,12 +165,8 @@ impl State {
         if file_system_name(&format.kind).is_none() {
             return Some(code::FILE_SYSTEM_NOT_SUPPORTED);
         }
-        match format.cluster_size {
-            Some(size) if !size.is_power_of_two() || !(512..=2 << 20).contains(&size) => {
-                return Some(code::BAD_CLUSTER_SIZE);
-            }
-            Some(size) if size < PHYSICAL_SECTOR => return Some(code::CLUSTER_BELOW_SECTOR),
-            _ => {}
+        if format.cluster_size.is_some_and(|size| !size.is_power_of_two() || !(512..=2 << 20).contains(&size)) {
+            return Some(code::BAD_CLUSTER_SIZE);
         }
         let is_writable = match volume.writability {
             Writability::Writable => true,
@@ -339,11 +332,6 @@ pub(crate) fn supported_size(disk: &Disk, partition: u32) -> Result<(u64, u64), 
 }
 
 fn resize_refusal(disk: &Disk, partition: u32, size: u64) -> Option<u32> {
-    let is_unreadable = |volume: &Volume| volume.health == Health::Unreadable;
-    let shrinks = disk.partition(partition).filter(|part| size < part.length);
-    if shrinks.is_some_and(|part| part.volume.as_ref().is_some_and(is_unreadable)) {
-        return Some(code::VOLUME_WITH_ERRORS);
-    }
     match supported_size(disk, partition) {
         Err(refusal) => Some(refusal),
         Ok((smallest, largest)) => (size < smallest || size > largest).then_some(code::SIZE_NOT_SUPPORTED),
@@ -354,7 +342,6 @@ fn create_partition_refusal(disk: &Disk, wanted: &NewPartition) -> Option<u32> {
     match disk.layout {
         Layout::Raw | Layout::Superfloppy => return Some(code::NOT_INITIALIZED),
         Layout::Mbr { .. } if wanted.gpt_type.is_some() => return Some(code::WRONG_STYLE),
-        Layout::Gpt { .. } if wanted.gpt_type == Some(MSFT_RESERVED) => return Some(code::BAD_PARTITION_TYPE),
         Layout::Mbr { .. } | Layout::Gpt { .. } => {}
     }
     if wanted.size.is_some_and(|size| size == 0 || !size.is_multiple_of(SECTOR)) {

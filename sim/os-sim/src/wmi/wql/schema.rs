@@ -109,7 +109,6 @@ const CLASSES: &[Class] = &[
     ),
     class(Storage, "MSFT_StorageSetting", &[(Number, "NewDiskPolicy ScrubPolicy")]),
     class(Storage, "MSFT_PartitionToVolume", &[(Reference, "Partition Volume")]),
-    class(Storage, "MSFT_DiskToPartition", &[(Reference, "Disk Partition")]),
     class(Storage, "MSFT_iSCSITarget", &[(Text, "NodeAddress"), (Bool, "IsConnected")]),
     class(
         Storage,
@@ -142,12 +141,10 @@ const CLASSES: &[Class] = &[
             (Number, "InitiatorPortNumber TargetPortNumber"),
         ],
     ),
-    class(Storage, "MSFT_iSCSITargetToiSCSISession", &[(Reference, "iSCSISession iSCSITarget")]),
     class(Storage, "MSFT_iSCSITargetToiSCSIConnection", &[(Reference, "iSCSIConnection iSCSITarget")]),
     class(Storage, "MSFT_iSCSISessionToiSCSIConnection", &[(Reference, "iSCSIConnection iSCSISession")]),
     class(Storage, "MSFT_iSCSITargetToiSCSITargetPortal", &[(Reference, "iSCSITarget iSCSITargetPortal")]),
     class(Storage, "MSFT_iSCSIConnectionToDisk", &[(Reference, "Disk iSCSIConnection")]),
-    class(Storage, "MSFT_iSCSISessionToDisk", &[(Reference, "Disk iSCSISession")]),
     class(
         Smb,
         "MSFT_SmbGlobalMapping",

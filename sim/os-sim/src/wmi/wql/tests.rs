@@ -63,12 +63,12 @@ fn a_projection_has_the_selected_properties_and_with_the_key_the_path() {
 
 #[test]
 fn an_associators_query_has_an_object_and_classes() {
-    let text = r#"ASSOCIATORS OF {MSFT_Disk.ObjectId="{1}\\\\H\\x:\"y\""} WHERE AssocClass = MSFT_DiskToPartition ResultClass=msft_partition"#;
+    let text = r#"ASSOCIATORS OF {MSFT_Disk.ObjectId="{1}\\\\H\\x:\"y\""} WHERE AssocClass = MSFT_PartitionToVolume ResultClass=msft_partition"#;
     let Ok(Query::Associators(query)) = Query::parse(Namespace::Storage, text) else {
         panic!("the query was rejected")
     };
     assert_eq!(query.object.text("ObjectId"), Some(r#"{1}\\H\x:"y""#));
-    assert_eq!(query.association, Some("MSFT_DiskToPartition"));
+    assert_eq!(query.association, Some("MSFT_PartitionToVolume"));
     assert_eq!(query.result, Some("MSFT_Partition"));
 }
 
@@ -96,7 +96,7 @@ fn an_unknown_query_is_an_error_and_not_an_empty_result() {
         "SELECT * FROM MSFT_Disk WHERE Path = 'open",
         "ASSOCIATORS OF {MSFT_Disk.ObjectId=\"1\"",
         "ASSOCIATORS OF {MSFT_Disk.ObjectId=\"1\"} WHERE",
-        "ASSOCIATORS OF {MSFT_Disk.ObjectId=\"1\"} WHERE ResultClass = MSFT_Volume AND AssocClass = MSFT_DiskToPartition",
+        "ASSOCIATORS OF {MSFT_Disk.ObjectId=\"1\"} WHERE ResultClass = MSFT_Volume AND AssocClass = MSFT_PartitionToVolume",
         "REFERENCES OF {MSFT_Disk.ObjectId=\"1\"}",
     ] {
         assert_eq!(refusal(Namespace::Storage, text), Some(OsError::WBEM_INVALID_QUERY), "{text}");
