@@ -98,7 +98,19 @@ pub(crate) enum Layout {
     Superfloppy,
 }
 
-/// What the storage provider last read of a disk.
+impl Layout {
+    /// Returns the name that views and snapshots show.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Mbr { .. } => "mbr",
+            Self::Gpt { .. } => "gpt",
+            Self::Superfloppy => "superfloppy",
+        }
+    }
+}
+
+/// The data of a disk in the storage provider's cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProviderCache {
     pub size: u64,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use os::{OsError, OsResult, Uuid};
 
 use crate::disks::mount_manager::MountPoint;
-use crate::disks::{Disk, Health, Layout, Partition, PartitionKind, Volume};
+use crate::disks::{Disk, Health, Partition, PartitionKind, Volume};
 use crate::files::file_system::{Body, FileId, FileRecord};
 use crate::files::reparse_point::{self, Target};
 use crate::sim::Sim;
@@ -212,12 +212,7 @@ impl State {
             cached_size: disk.cached_size,
             offline: disk.is_offline(),
             read_only: disk.is_read_only(),
-            layout: match disk.layout {
-                Layout::Raw => "raw",
-                Layout::Mbr { .. } => "mbr",
-                Layout::Gpt { .. } => "gpt",
-                Layout::Superfloppy => "superfloppy",
-            },
+            layout: disk.layout.name(),
             bus: disk.bus,
             serial: disk.serial.clone(),
             location: disk.location.clone(),

@@ -116,7 +116,7 @@ impl State {
             return self.call_remote(object, method, arguments).map(StartedCall::Done);
         }
         let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let action = JobAction::Remote { object: object.to_string(), method: method.to_owned(), arguments };
+        let action = JobAction::Remote { object: object.clone(), method: method.to_owned(), arguments };
         Ok(self.start(None, action, takes).map_or_else(|code| StartedCall::Done(returned(code)), StartedCall::Job))
     }
 

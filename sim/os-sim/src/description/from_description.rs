@@ -155,14 +155,18 @@ impl State {
     }
 
     fn disk_number(&self, wanted: Option<u32>) -> Result<u32, DescriptionError> {
-        let taken = |number: u32| self.disks.values().any(|disk| disk.number == number);
         match wanted {
-            Some(number) if taken(number) => Err(DescriptionError(format!("two disks have the number {number}"))),
+            Some(number) if self.attached_device(number).is_some() => {
+                Err(DescriptionError(format!("two disks have the number {number}")))
+            }
             Some(number) => Ok(number),
-            None => (0..u32::MAX)
-                .find(|number| !taken(*number))
-                .ok_or_else(|| DescriptionError("no disk number is free".into())),
+            None => Ok(self.free_disk_number()),
         }
+    }
+
+    /// Returns the lowest number that no disk has.
+    pub(crate) fn free_disk_number(&self) -> u32 {
+        (0..u32::MAX).find(|number| self.attached_device(*number).is_none()).unwrap_or(u32::MAX)
     }
 
     fn lay_out(&mut self, disk: &mut Disk, description: &DiskDescription) -> Result<(), DescriptionError> {
@@ -262,22 +266,15 @@ impl State {
     }
 
     fn add_file(&mut self, file: &FileDescription) -> Result<(), OsError> {
-        // With its separator, so that the root of a volume is a directory too.
-        let parent = |path: &str| path[..path.rfind(['\\', '/']).map_or(path.len(), |at| at + 1)].to_owned();
+        // The parent has a final separator, so that the root of a volume is a directory too.
+        let path = file.path();
+        let parent = path[..path.rfind(['\\', '/']).map_or(path.len(), |at| at + 1)].to_owned();
+        self.make_directories(&parent)?;
         match file {
             FileDescription::Directory { path } => self.make_directories(path),
-            FileDescription::File { path, content } => {
-                self.make_directories(&parent(path))?;
-                self.write_file(path, content)
-            }
-            FileDescription::Symlink { path, target } => {
-                self.make_directories(&parent(path))?;
-                self.make_symlink(path, target)
-            }
-            FileDescription::Junction { path, target } => {
-                self.make_directories(&parent(path))?;
-                self.make_junction(path, target)
-            }
+            FileDescription::File { path, content } => self.write_file(path, content),
+            FileDescription::Symlink { path, target } => self.make_symlink(path, target),
+            FileDescription::Junction { path, target } => self.make_junction(path, target),
             FileDescription::Mount { path, disk } => {
                 let volume = self.last_volume(*disk).ok_or(OsError::FILE_NOT_FOUND)?;
                 self.make_directories(path)?;

@@ -21,9 +21,9 @@ impl State {
 
     /// Attaches a detached disk with its content and returns its number, the lowest free one.
     pub(crate) fn reattach(&mut self, mut disk: Disk, detected: bool) -> u32 {
-        let taken = |number: u32| self.disks.values().any(|disk| disk.number == number);
-        disk.number = (0..u32::MAX).find(|number| !taken(*number)).unwrap_or(u32::MAX);
-        let (number, device) = (disk.number, self.fresh());
+        disk.number = self.free_disk_number();
+        let number = disk.number;
+        let device = self.fresh();
         self.disks.insert(device, disk);
         if detected {
             self.show(device);

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use os::Uuid;
 
 use crate::disks::mount_manager::volume_guid;
-use crate::disks::{Disk, Layout, PartitionKind};
+use crate::disks::{Disk, PartitionKind};
 use crate::sim::Sim;
 use crate::state::{FsId, State};
 use crate::view::{FileKind, FileView};
@@ -79,12 +79,7 @@ impl State {
     }
 
     fn write_disk(&self, disk: &Disk, to: &mut String) -> fmt::Result {
-        let style = match disk.layout {
-            Layout::Raw => "raw",
-            Layout::Mbr { .. } => "mbr",
-            Layout::Gpt { .. } => "gpt",
-            Layout::Superfloppy => "superfloppy",
-        };
+        let style = disk.layout.name();
         let (offline, read_only) = (disk.is_offline(), disk.is_read_only());
         writeln!(to, "disk {} {style} {} offline {offline} read-only {read_only}", disk.number, disk.size)?;
         for part in &disk.partitions {

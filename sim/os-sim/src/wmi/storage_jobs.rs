@@ -12,6 +12,7 @@ use crate::state::{Callback, DeviceId, Event, State};
 use crate::wmi::method_call::returned;
 use crate::wmi::provider_instances::partition_by_number;
 use crate::wmi::return_value as code;
+use crate::wmi::wql::ObjectPath;
 
 /// The result of a job, kept for the caller that waits for it.
 pub(crate) type JobResult = OsResult<Returned>;
@@ -49,7 +50,7 @@ pub(crate) enum JobAction {
     Rescan,
     /// A call that uses the network.
     Remote {
-        object: String,
+        object: ObjectPath,
         method: String,
         arguments: Vec<(String, Value)>,
     },
@@ -183,7 +184,7 @@ impl State {
         let code = match (action, device) {
             (JobAction::Remote { object, method, arguments }, _) => {
                 let arguments: Vec<_> = arguments.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-                return self.call_remote(&object.parse()?, &method, &arguments);
+                return self.call_remote(&object, &method, &arguments);
             }
             (JobAction::Rescan, _) => self.refresh_provider(),
             (JobAction::Initialize { gpt }, Some(device)) => self.initialize(device, gpt),
