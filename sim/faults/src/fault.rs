@@ -14,7 +14,7 @@ pub enum When {
     After,
 }
 
-/// A probe that disturbs one call, some, or every call that matches a condition.
+/// A probe that disturbs one call, several calls, or every call that matches a condition.
 pub struct Fault {
     which: Which,
     matches: Box<dyn Fn(&Call) -> bool + Send + Sync>,
@@ -23,9 +23,9 @@ pub struct Fault {
     state: Mutex<State>,
 }
 
-/// Which of the calls that match.
+/// Which of the matching calls are disturbed.
 enum Which {
-    /// So many of them, after the first ones.
+    /// `count` calls after the first `skip` calls.
     Some {
         skip: u64,
         count: u64,
@@ -55,7 +55,7 @@ impl Fault {
         Self::some(nth, 1, when, action)
     }
 
-    /// Disturbs `count` calls after the first `skip` ones.
+    /// Disturbs `count` calls after the first `skip` calls.
     pub fn some(skip: u64, count: u64, when: When, action: FaultAction) -> Self {
         Self::new(Which::Some { skip, count }, Box::new(|_| true), when, action)
     }

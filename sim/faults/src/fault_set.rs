@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::fault::Fault;
 use crate::probe::{Call, FaultAction, Outcome, Probe};
 
-/// Faults by number. Of several that disturb the same call, those with lower numbers come first, as nested probes do.
+/// Faults by number. If several faults disturb the same call, the faults with lower numbers are the outer probes.
 #[derive(Debug, Default)]
 pub struct FaultSet {
     faults: Mutex<Faults>,
@@ -15,7 +15,7 @@ pub struct FaultSet {
 #[derive(Debug, Default)]
 struct Faults {
     last: u64,
-    /// Not borrowed while a probe is called: its condition may take long, and may call the node.
+    /// Not locked while a fault's condition runs, which may take long and may call the node.
     by_number: BTreeMap<u64, Arc<Fault>>,
 }
 

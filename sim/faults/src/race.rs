@@ -1,4 +1,4 @@
-//! A probe that lets another actor act between two calls of a process.
+//! A probe that lets another actor change the node between two calls of a process.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -62,7 +62,7 @@ impl Probe for Race {
         }
         let step = state.step.take();
         state.taken_before = Some(call.clone());
-        // The step may make calls through the same probe, so the lock must not be held.
+        // Release the lock: the step may make calls through the same probe.
         drop(state);
         if let Some(step) = step {
             step();

@@ -29,7 +29,7 @@ pub struct Record {
     pub outcome: Outcome,
 }
 
-/// The number of calls. The difference of two counts is the number of calls between them.
+/// Numbers of calls. Subtract two of them for the calls in between.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// The number of all primitives.
@@ -48,7 +48,7 @@ impl Trace {
         trace
     }
 
-    /// Returns a probe that only counts calls, so that it does not use more and more memory.
+    /// Returns a probe that only counts calls, so that its memory does not grow.
     pub fn counting() -> Self {
         Self::default()
     }

@@ -1,7 +1,7 @@
-//! File operations that do not go through csi-proxy: those of a driver's container, or of an attacker in it.
+//! File operations that do not go through csi-proxy: the operations of a driver's container, or of an attacker in it.
 //!
 //! Paths are Win32 paths as a program writes them: slashes become backslashes, `.` and `..` are resolved in the text, and
-//! a path without a drive is on `C:`. Results are those of Go's `os` package on Windows.
+//! a path without a drive is on `C:`. Results are the results of Go's `os` package on Windows.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl External<'_> {
         })
     }
 
-    /// Returns the target of a link or mount point as Go's `os.Readlink` does.
+    /// Returns the target of a link or mount point (`os.Readlink`).
     pub fn read_link(&self, path: &str) -> OsResult<String> {
         self.with(|state| {
             let file = state.record_at(path, false)?;
@@ -88,7 +88,7 @@ impl External<'_> {
 
     /// Removes the path and everything below it (`os.RemoveAll`). Succeeds if the path is missing.
     ///
-    /// Links are removed and not followed. Files that are open are removed too if their handles share deletion.
+    /// Removes links without following them. Removes an open file if its handles share deletion.
     pub fn remove_all(&self, path: &str) -> OsResult<()> {
         self.with(|state| match state.existing(path, false) {
             Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => Ok(()),
@@ -109,7 +109,7 @@ impl External<'_> {
         })
     }
 
-    /// Creates a symbolic link at `link` (`os.Symlink`, but with the link first).
+    /// Creates a symbolic link at `link` (`os.Symlink` with its parameters in the opposite order).
     pub fn symlink(&self, link: &str, target: &str) -> OsResult<()> {
         self.with(|state| state.make_symlink(link, target))
     }
@@ -121,8 +121,7 @@ impl External<'_> {
 
     /// Renames a file or directory on the same volume. Fails if the target exists.
     ///
-    /// Handles that are open below a directory do not prevent its renaming, as with a POSIX rename: an attacker would
-    /// use that.
+    /// As with a POSIX rename, open handles below a directory do not prevent renaming it: an attacker would use that.
     pub fn rename(&self, from: &str, to: &str) -> OsResult<()> {
         self.with(|state| state.rename(from, to))
     }
@@ -147,8 +146,8 @@ impl External<'_> {
         })
     }
 
-    /// Changes the access control list of a file or directory so that it grants nobody a right. Affects the open calls of
-    /// processes, not the operations of this type.
+    /// Sets an access control list that grants no rights. It limits the open calls of processes, but not the operations of
+    /// this type.
     pub fn revoke_all_rights(&self, path: &str) -> OsResult<()> {
         self.with(|state| {
             state.record_at_mut(path, false)?.grants_nothing = true;
@@ -156,10 +155,10 @@ impl External<'_> {
         })
     }
 
-    /// Takes an opportunistic lock on a file or directory, which is never given up. Affects the calls of processes, not the
-    /// operations of this type.
+    /// Takes an opportunistic lock on a file or directory and never gives it up. It affects the calls of processes, but not
+    /// the operations of this type.
     ///
-    /// Fails with `INVALID_PARAMETER` for a lock that a directory cannot have.
+    /// Fails with `INVALID_PARAMETER` for an exclusive lock on a directory.
     pub fn hold_oplock(&self, path: &str, oplock: Oplock) -> OsResult<()> {
         self.with(|state| {
             let file = state.record_at_mut(path, false)?;
@@ -171,7 +170,7 @@ impl External<'_> {
         })
     }
 
-    /// Sets the owner and the access control list of a file or directory. They are only shown, and limit no call.
+    /// Sets the owner and the access control list that Windows shows for a file or directory. They do not limit any call.
     pub fn set_access(&self, path: &str, access: SecurityDescriptor) -> OsResult<()> {
         self.with(|state| {
             state.record_at_mut(path, true)?.access = Some(access);
@@ -179,7 +178,7 @@ impl External<'_> {
         })
     }
 
-    /// Returns the total and the free bytes of the file system that the path is on.
+    /// Returns the total and the free bytes of the file system of a path.
     pub fn df(&self, path: &str) -> OsResult<(u64, u64)> {
         self.with(|state| {
             let (fs, _) = state.existing(path, true)?;
@@ -189,7 +188,7 @@ impl External<'_> {
     }
 }
 
-/// Returns the target of the link with this reparse point. Replaces an NT prefix as Go does.
+/// Returns the target of the link with the reparse point `data`. Replaces an NT prefix as Go does.
 pub(crate) fn readlink_text(data: &[u8]) -> OsResult<String> {
     let target = match reparse_point::target(data)? {
         Target::Relative(target) => return Ok(String::from_utf16_lossy(&target)),
@@ -204,7 +203,7 @@ pub(crate) fn readlink_text(data: &[u8]) -> OsResult<String> {
     })
 }
 
-/// Converts a Win32 path to the NT path that Windows opens.
+/// Converts a Win32 path to the NT path that Windows opens for it.
 pub(crate) fn nt_path(path: &str) -> Vec<u16> {
     let path = path.replace('/', r"\");
     let literal = [r"\\?\", r"\\.\", r"\??\"].iter().any(|prefix| path.starts_with(prefix));
@@ -291,7 +290,7 @@ impl State {
         self.check_writable(fs)?;
         let time = self.time_of_day();
         let file_system = self.file_system_mut(fs)?;
-        // The space in use is the sum over all files, which many empty ones need not wait for.
+        // Finding the free space takes time, because it sums up all files. An empty file does not need it.
         if !data.is_empty() && crate::files::file_system::allocated(data.len()) > file_system.free() {
             return Err(OsError::DISK_FULL);
         }

@@ -70,7 +70,7 @@ pub struct VolumeView {
     pub arrived: bool,
     /// Whether the mount manager has left it offline.
     pub offline: bool,
-    /// The name of its file system, whether it can be read or not.
+    /// The name of its file system, even if the file system cannot be read.
     pub file_system: Option<String>,
     /// Whether its content can be read.
     pub readable: bool,
@@ -150,7 +150,7 @@ impl Sim {
         self.all_volumes().into_iter().find(|volume| volume.id == id)
     }
 
-    /// Returns all volumes on disks that Windows shows, ordered by disk and offset. Includes those that have not arrived.
+    /// Returns all volumes on disks that Windows shows, ordered by disk and offset. Includes volumes that have not arrived.
     pub fn all_volumes(&self) -> Vec<VolumeView> {
         let disks = self.disks().into_iter();
         disks.flat_map(|disk| disk.partitions).filter_map(|part| part.volume).collect()
@@ -166,18 +166,18 @@ impl Sim {
         self.with(|state| state.smb.mappings().to_vec())
     }
 
-    /// Returns how many times the volume was formatted, or 0 if it does not exist.
+    /// Returns how many times the volume was formatted, or 0 if the volume does not exist.
     pub fn formats_of(&self, volume: Uuid) -> u32 {
         self.volume(volume).map_or(0, |volume| volume.formats)
     }
 
-    /// Returns the stale entries of the mount manager: directories that no longer are mount points because they were
-    /// deleted without the mount manager.
+    /// Returns the stale entries of the mount manager: directories that are no longer mount points, because they were
+    /// deleted without a call to the mount manager.
     pub fn stale_mounts(&self) -> Vec<String> {
         self.with(|state| state.stale_mounts())
     }
 
-    /// Returns the entries of the directory at a Win32 path, without those of its subdirectories.
+    /// Returns the entries of the directory at a Win32 path, without the entries of its subdirectories.
     pub fn entries(&self, path: &str) -> OsResult<Vec<FileView>> {
         self.external().with(|state| {
             let (fs, directory) = state.existing(path, true)?;

@@ -13,7 +13,7 @@ use crate::state::{DeviceId, Event, State};
 
 /// The size of the system disk.
 const SYSTEM_DISK: u64 = 128 << 30;
-/// The directories on it that Windows and Kubernetes need.
+/// The directories on the system disk that Windows and Kubernetes need.
 pub(crate) const SYSTEM_DIRECTORIES: [&str; 5] = [
     r"C:\Windows\System32",
     r"C:\ProgramData",
@@ -21,10 +21,10 @@ pub(crate) const SYSTEM_DIRECTORIES: [&str; 5] = [
     r"C:\var\lib\kubelet\pods",
     r"C:\var\lib\kubelet\plugins",
 ];
-/// The junction and the symbolic link on it with which Windows is set up, with their targets.
+/// A junction and a symbolic link that Windows Setup creates on the system disk, with their targets.
 const SYSTEM_JUNCTION: [&str; 2] = [r"C:\Documents and Settings", r"C:\Users"];
 const SYSTEM_SYMLINK: [&str; 2] = [r"C:\Users\All Users", r"C:\ProgramData"];
-/// The paths of both.
+/// The paths of the junction and the symbolic link.
 pub(crate) const SYSTEM_LINKS: [&str; 2] = [SYSTEM_JUNCTION[0], SYSTEM_SYMLINK[0]];
 /// The smallest disk that can be described.
 const MIN_DISK: u64 = 3 << 20;
@@ -238,7 +238,7 @@ impl State {
         self.smb.restore(&description.smb_mappings);
     }
 
-    /// Creates the directory trees of the shares of all servers from this one on.
+    /// Creates the directory trees for the shares of the servers from position `from` on.
     pub(crate) fn make_share_trees(&mut self, from: usize) {
         for server in from..self.smb.servers.len() {
             for share in 0..self.smb.servers[server].shares.len() {
@@ -251,7 +251,7 @@ impl State {
         }
     }
 
-    /// Gives each logical unit of all targets from this one on an identity.
+    /// Gives an identity to each logical unit of the targets from position `from` on.
     pub(crate) fn assign_lun_ids(&mut self, from: usize) {
         for target in from..self.iscsi.targets.len() {
             for lun in 0..self.iscsi.targets[target].luns.len() {
@@ -305,7 +305,7 @@ fn identifiers(page83: &Page83, instance: u64) -> Option<Vec<Identifier>> {
         Page83::Ascii(text) => Identifier::of_device(CODE_SET_ASCII, VENDOR, text.clone().into_bytes()),
         Page83::Binary(bytes) => Identifier::of_device(CODE_SET_BINARY, NAA, bytes.clone()),
     };
-    // Many arrays return the identifier of the port first. It must not be taken for the identifier of the disk.
+    // Many arrays return the identifier of the port first. csi-proxy must not use it as the identifier of the disk.
     let of_port = Identifier { code_set: CODE_SET_BINARY, kind: 4, association: 1, bytes: vec![0, 0, 0, 1] };
     Some(vec![of_port, of_device])
 }

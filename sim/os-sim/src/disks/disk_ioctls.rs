@@ -52,7 +52,7 @@ impl State {
     }
 
     fn set_disk_attributes(&mut self, device: DeviceId, input: &[u8]) -> OsResult<usize> {
-        // Microsoft documents the size of `GET_DISK_ATTRIBUTES`; programs also pass that of `SET_DISK_ATTRIBUTES`.
+        // Microsoft documents the size of `GET_DISK_ATTRIBUTES`. Programs also pass the size of `SET_DISK_ATTRIBUTES`.
         const VERSIONS: [u32; 2] = [16, 40];
         const KNOWN: u64 = DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY;
         let (wanted, _) = SetDiskAttributes::read_from_prefix(input).map_err(|_| OsError::INVALID_PARAMETER)?;
@@ -182,7 +182,7 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Answers the partition table. Writes nothing if it does not fit.
+/// Writes the partition table. Writes nothing if the output is too small.
 fn layout(disk: &Disk, output: &mut [u8]) -> OsResult<usize> {
     let mut entries: Vec<PartitionEntry> = disk.partitions.iter().map(entry).collect();
     let head = match disk.layout {

@@ -37,7 +37,7 @@ impl State {
         self.mounts.iter().find(|mount| mount.point == wanted).map(|mount| mount.volume)
     }
 
-    /// Mounts a volume as `SetVolumeMountPointW` does.
+    /// Simulates `SetVolumeMountPointW`.
     pub(crate) fn mount(&mut self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
         let id = volume_name(volume.as_slice()).ok_or(OsError::INVALID_PARAMETER)?;
         self.mount_at(&nt_directory(directory)?, id)
@@ -69,7 +69,7 @@ impl State {
         Ok(())
     }
 
-    /// Unmounts as `DeleteVolumeMountPointW` does.
+    /// Simulates `DeleteVolumeMountPointW`.
     pub(crate) fn unmount(&mut self, directory: &U16Str) -> OsResult<()> {
         let (fs, file) = self.directory(&nt_directory(directory)?)?;
         let FsId::Volume(host) = fs else { return Err(OsError::INVALID_PARAMETER) };
@@ -127,8 +127,8 @@ impl State {
         self.prefixes(volume, &[]).collect()
     }
 
-    /// Returns the first DOS path of a volume that does not lead through the volumes `below`, which are mounted on it: a
-    /// volume may be mounted on itself.
+    /// Returns the first DOS path of a volume that does not lead through a volume in `below`. A volume may be mounted on
+    /// itself, so a path could lead through the same volume forever.
     fn first_prefix(&self, volume: Uuid, below: &[Uuid]) -> Option<String> {
         if below.contains(&volume) {
             return None;
@@ -187,8 +187,8 @@ pub(crate) fn volume_guid(text: &[u16]) -> Option<Uuid> {
 
 /// Returns the NT form of a directory's Win32 path, which must end with a separator.
 ///
-/// No document says whether the functions of the mount manager accept a path that begins with `\\?\`. So a path that
-/// can be written without that prefix must be.
+/// No document says whether the functions of the mount manager accept a path that begins with `\\?\`. So the simulated node
+/// refuses the prefix wherever csi-proxy can do without it.
 fn nt_directory(path: &U16Str) -> OsResult<Vec<u16>> {
     let units = path.as_slice();
     let path_units = units.strip_prefix(&[SEPARATOR, SEPARATOR, u16::from(b'?'), SEPARATOR]);

@@ -62,7 +62,7 @@ impl State {
 
     fn set_disposition_ex(&mut self, handle: u64, flags: u32) -> OsResult<()> {
         let fs = self.file(handle)?.0;
-        // Remote shares do not have this class either.
+        // Remote shares and FAT do not have this class.
         let has_class = matches!(fs, FsId::Volume(_)) && !self.file_system(fs)?.is_fat();
         if !has_class || flags & !0x1f != 0 {
             return Err(OsError::INVALID_PARAMETER);
@@ -126,7 +126,7 @@ impl State {
             if entries.end > 0 {
                 break;
             }
-            // The documentation promises success without an entry for a later call, FASTFAT has this error.
+            // The documentation promises that a later call succeeds without an entry. FASTFAT fails with `MORE_DATA`.
             if !first_call && !restart && !file_system.is_fat() {
                 return Ok(());
             }
@@ -215,7 +215,7 @@ pub(crate) fn fill(output: &mut [u8], answer: &[u8]) -> OsResult<()> {
     Ok(())
 }
 
-/// Copies as much of `answer` as fits, and fails with `MORE_DATA` if that is not all.
+/// Copies the part of `answer` that fits, and fails with `MORE_DATA` if a part does not fit.
 pub(crate) fn fill_part(output: &mut [u8], answer: &[u8]) -> OsResult<usize> {
     let length = answer.len().min(output.len());
     output[..length].copy_from_slice(&answer[..length]);
@@ -283,7 +283,7 @@ struct EntryBuffer<'a> {
 }
 
 impl EntryBuffer<'_> {
-    /// Appends an entry. Returns false if it does not fit, and writes nothing then.
+    /// Appends an entry. Returns false and writes nothing if the entry does not fit.
     fn push(&mut self, entry: &Entry<'_>) -> bool {
         let at = self.end.next_multiple_of(8);
         let bytes = bytes_of(entry);
@@ -300,7 +300,7 @@ impl EntryBuffer<'_> {
         true
     }
 
-    /// Writes as much of a first entry as fits: its fixed part and the begin of its name.
+    /// Writes the part of the first entry that fits: its fixed part and the beginning of its name.
     fn push_part(&mut self, entry: &Entry<'_>) {
         let bytes = bytes_of(entry);
         let fitting = bytes.len().min(self.output.len());
@@ -308,7 +308,7 @@ impl EntryBuffer<'_> {
     }
 }
 
-/// Returns an entry as Windows lays it out, the last one in its buffer.
+/// Returns an entry in Windows' layout, as the last entry of a buffer.
 fn bytes_of(entry: &Entry<'_>) -> Vec<u8> {
     let name = entry.name.as_bytes();
     let size = entry.file.data().len();

@@ -11,17 +11,18 @@ use crate::files::file_system::FileId;
 use crate::files::reparse_point::{self, Target};
 use crate::state::{DeviceId, FsId, State};
 
-/// The maximum number of reparses of one path.
+/// The maximum number of reparses while Windows resolves a path.
 const MAX_REPARSES: u32 = 63;
-/// The reparses for a link with a relative target, and for one whose target is fully qualified: then the drive letter
-/// is resolved again too.
+/// The number of reparses for a link with a relative target.
+///
+/// A link with an absolute target takes one more, because Windows resolves the drive letter again.
 const RELATIVE_REPARSES: u32 = 1;
 const ABSOLUTE_REPARSES: u32 = 2;
 
 /// `ERROR_SYMLINK_CLASS_DISABLED`: the SMB client does not follow absolute links on a remote share.
 const SYMLINK_CLASS_DISABLED: OsError = OsError(1463);
 
-/// What an NT path names before any link is followed.
+/// The object that an NT path names before any link is followed.
 pub(crate) enum ParsedPath {
     Disk(DeviceId),
     /// The volume as a device.
@@ -40,7 +41,7 @@ pub(crate) enum Resolved {
     },
 }
 
-/// What a path resolution does at a link that is not the object itself.
+/// How a path resolution treats a link that is not the object itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AtLink {
     Follow,
@@ -53,17 +54,17 @@ struct Followed {
     fs: FsId,
     /// The names on the path from the root directory.
     names: Vec<Name>,
-    /// Whether the path ends with a separator, so that it must be that of a directory.
+    /// Whether the path ends with a separator, so that the target must be a directory.
     is_directory: bool,
     reparses: u32,
 }
 
-/// What the links in the last component require of their target.
+/// Requirements of the links in the last component on their target.
 #[derive(Default)]
 struct Required {
-    /// Whether each link has the directory attribute, which its target must have too.
+    /// For each link, whether it has the directory attribute. Its target must then be a directory, and otherwise a file.
     kinds: Vec<bool>,
-    /// Whether the path in one of them ends with a separator.
+    /// Whether the target path of a link ends with a separator.
     is_directory: bool,
 }
 
@@ -96,8 +97,8 @@ impl State {
         if same(head, "UNC") {
             return self.share(rest.unwrap_or_default());
         }
-        // For an unknown device NT's object manager reports that the object is not found, or that the path is not if
-        // more of a path follows.
+        // NT's object manager reports an unknown device as "path not found" if more of the path follows, and otherwise as
+        // "file not found".
         let missing = if rest.is_some() { OsError::PATH_NOT_FOUND } else { OsError::FILE_NOT_FOUND };
         if let Some(volume) = self.volume_by_name(head) {
             return match rest {
@@ -160,8 +161,8 @@ impl State {
         }
     }
 
-    /// Resolves `names` relative to a directory. At a link it does `at_link`; one in the last component is the object itself
-    /// unless `follow_last`.
+    /// Resolves `names` relative to a directory. Treats each link as `at_link` says. A link in the last component is the
+    /// object itself, unless `follow_last`.
     pub(crate) fn resolve_from(
         &mut self,
         fs: FsId,

@@ -27,7 +27,7 @@ pub enum Associated {
 }
 
 impl Iscsi {
-    /// Returns the instances of `class`, or `None` if it is not one of the initiator's.
+    /// Returns the instances of `class`, or `None` if the initiator does not have the class.
     pub fn rows(&self, class: &str) -> Option<Vec<Instance>> {
         let is = |name: &str| class.eq_ignore_ascii_case(name);
         if is(PORTAL) {
@@ -43,10 +43,8 @@ impl Iscsi {
         }
     }
 
-    /// Returns the objects associated with an object of the initiator's classes, or `None` if the association is not one of
-    /// the initiator's, or does not lead from this object to the class that is asked for.
-    ///
-    /// The result is empty for an object that does not exist.
+    /// Returns the objects that an association leads to, or `None` if the initiator does not have the association. The result
+    /// is empty if `query.object` does not exist.
     pub fn associated(&self, query: &Associators) -> Option<Associated> {
         /// Each association that is simulated, with the class that it leads from and the class that it leads to.
         const ASSOCIATIONS: [(&str, &str, &str); 4] = [
@@ -121,7 +119,7 @@ impl Iscsi {
     pub fn duration(&self, target: &ObjectPath, method: &str, arguments: &[(&str, Value)]) -> Duration {
         let uses_network = |method: &&Method| matches!(method.name, "New" | "Update" | "Connect");
         let method = known_method(target, method).ok().filter(uses_network);
-        // A call that names no portal takes no time: a login without one, and the update of all targets.
+        // A login without a portal and the update of all targets take no time.
         let portal = method.and_then(|method| portal_of(method.arguments(arguments).ok()?).ok());
         portal.map_or(Duration::ZERO, |at| self.answer_time(&at))
     }
@@ -170,7 +168,7 @@ impl Iscsi {
         Ok((returned(0), effects))
     }
 
-    /// Makes a session persistent, or takes one of its registrations back.
+    /// Registers a session as persistent, or removes one of its registrations.
     fn set_persistent(&mut self, target: &ObjectPath, persists: bool) -> OsResult<()> {
         let wanted = target.text("SessionIdentifier").unwrap_or_default();
         let session = self.initiator.sessions.iter().find(|session| session.identifier() == wanted);

@@ -31,10 +31,10 @@ impl Description {
 }
 
 impl Sim {
-    /// Adds the objects of a description to the node, all or none of them, and returns the numbers of its disks.
+    /// Adds the objects of a description to the node and returns the numbers of the new disks. Adds nothing if it fails.
     ///
-    /// A disk is plugged in. If disks are not `detected`, Windows shows them after the next rescan. The description's
-    /// timing and BIOS serial number are ignored.
+    /// Plugs each disk in. If disks are not `detected`, Windows shows them after the next rescan. Ignores the timing and the
+    /// BIOS serial number of the description.
     pub fn add(&self, description: &Description, detected: bool) -> Result<Vec<u32>, DescriptionError> {
         self.with(|state| {
             let before = state.objects();
@@ -62,7 +62,8 @@ impl State {
         Ok(disks)
     }
 
-    /// Checks that the node has none of the objects that have a name.
+    /// Checks that the node does not have an object of the same name, that it has the portals of new targets, and that no
+    /// volume is to be mounted.
     fn check_new(&self, description: &Description) -> Result<(), DescriptionError> {
         let known = Description {
             services: self.services.services.clone(),

@@ -1,4 +1,4 @@
-//! The invariants of the state: what must hold between any two calls.
+//! Checks the invariants of the state, which hold between any two calls.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! The classes of the storage provider: `MSFT_Disk`, `MSFT_Partition`, `MSFT_Volume` and `MSFT_StorageSetting`.
 //!
-//! The provider answers from a cache, as on Windows: after a change by a control code the instance of a disk is out of
-//! date until `Refresh` or `UpdateHostStorageCache`, and methods that change the disk return 40003. It learns of a new
-//! disk and of a new volume some time after Windows shows it, or by `UpdateHostStorageCache`.
+//! As on Windows, the provider answers from a cache. After a change by a control code, the instance of a disk is out of date
+//! until `Refresh` or `UpdateHostStorageCache`, and methods that change the disk return 40003. The provider learns of a new
+//! disk or volume some time after Windows shows it, or by `UpdateHostStorageCache`.
 
 use std::time::Duration;
 
@@ -41,8 +41,8 @@ pub(crate) fn rows(state: &State, class: &str) -> Vec<Instance> {
 
 /// Returns the volume of a partition, or the partition of a volume. Other associations are not simulated.
 ///
-/// A volume over several partitions, which is on dynamic disks, is associated with none: the provider manages basic disks
-/// only.
+/// A volume over several partitions is on dynamic disks. The provider manages only basic disks and associates no partition
+/// with such a volume.
 pub(crate) fn associated(state: &State, query: &Associators) -> OsResult<Vec<Instance>> {
     let object = &query.object;
     let asks_for = |class: &str| query.result.is_none_or(|result| result == class);
@@ -106,7 +106,7 @@ pub(crate) fn call(
 ) -> OsResult<StartedCall> {
     let method = Method::find(&METHODS, object, method).ok_or(OsError::WBEM_NOT_FOUND)?;
     let arguments = method.arguments(given)?;
-    // A BSTR without characters may be a null pointer.
+    // WMI refuses an empty text, because a BSTR without characters may be a null pointer.
     if given.iter().any(|(_, value)| matches!(value, Value::Text(text) if text.is_empty())) {
         return Err(OsError::WBEM_INVALID_PARAMETER);
     }
@@ -152,7 +152,7 @@ fn call_disk(state: &mut State, device: DeviceId, method: &str, arguments: Argum
     Ok(start_job(state, Some(device), action))
 }
 
-/// Reads a disk again, unless the disk is offline or has no partition table.
+/// Refreshes the cache of a disk. Refuses a disk that is offline or has no partition table.
 fn refresh(disk: &mut Disk) -> u32 {
     if disk.is_offline() {
         return code::DISK_OFFLINE;
@@ -164,7 +164,7 @@ fn refresh(disk: &mut Disk) -> u32 {
     code::DONE
 }
 
-/// Returns the arguments of `CreatePartition`, or the code with which it refuses them whatever the disk is.
+/// Returns the arguments of `CreatePartition`, or the code with which it refuses them on every disk.
 fn create_partition_arguments(arguments: Arguments<'_>) -> OsResult<Result<NewPartition, u32>> {
     let size = arguments.u64("Size")?;
     if size.is_some() == arguments.bool("UseMaximumSize")?.unwrap_or(false) {
@@ -220,7 +220,7 @@ fn call_partition(
     }
 }
 
-/// Mounts the volume of a partition at an empty directory, or removes its mount point there. The path needs no final
+/// Adds or removes an access path: a directory where the volume of the partition is mounted. The path needs no final
 /// backslash. Drive letters are not simulated.
 fn change_access_path(state: &mut State, device: DeviceId, number: u32, add: bool, path: &str) -> u32 {
     let part = state.disk(device).ok().and_then(|disk| disk.partition(number));

@@ -21,7 +21,6 @@ pub(crate) type JobResult = OsResult<Returned>;
 pub(crate) struct Job {
     pub device: Option<DeviceId>,
     action: JobAction,
-    /// When it began and how long it takes.
     begun: Duration,
     takes: Duration,
     /// Whether the caller still waits for the result.
@@ -82,8 +81,7 @@ const MIN_GPT_DISK: u64 = 32 << 20;
 const MBR_HUGE: u8 = 6;
 
 impl Job {
-    /// Returns how the job locks a volume. A format locks its volume first and then dismounts it; until it ends, opening
-    /// the volume fails.
+    /// Returns how the job locks a volume. A format locks its volume, dismounts it halfway, and unlocks it at its end.
     pub(crate) fn volume_lock(&self, id: Uuid, now: Duration) -> Option<VolumeLock> {
         match &self.action {
             JobAction::Format(format) if format.volume != id => None,
@@ -99,7 +97,7 @@ impl State {
     pub(crate) fn start(&mut self, device: Option<DeviceId>, action: JobAction, takes: Duration) -> Result<u64, u32> {
         if device.is_some() && self.jobs.values().any(|job| job.device == device) {
             return Err(match action {
-                // "In use" is not among the return values of these methods.
+                // "In use" (6) is not a documented return value of these methods.
                 JobAction::Format(_) => code::ACCESS_DENIED,
                 JobAction::Resize { .. } => code::FAILED,
                 _ => code::IN_USE,
@@ -129,7 +127,7 @@ impl State {
         self.callbacks.extend(job.callbacks);
     }
 
-    /// Returns the code with which the provider refuses an action. Checked when a job starts and again when it ends.
+    /// Returns the code with which the provider refuses an action. Called when a job starts and again when it ends.
     fn refusal(&self, device: Option<DeviceId>, action: &JobAction) -> Option<u32> {
         let device = device?;
         let Ok(disk) = self.disk(device) else { return Some(code::FAILED) };

@@ -2,8 +2,8 @@
 //!
 //! It has two forms: `SELECT a, b | * FROM Class [WHERE a = literal AND b <> literal ...]`, and
 //! `ASSOCIATORS OF {path} [WHERE AssocClass = A ResultClass = B]`. Any other query is an error and not an empty result,
-//! because a query that works here must work on Windows. A property that the class does not have is an error too, and so
-//! is a literal of another type.
+//! because a query that works here must work on Windows. An unknown property and a literal of the wrong type are errors
+//! too.
 
 mod lexer;
 mod object_path;
@@ -65,7 +65,7 @@ enum Literal {
 impl Query {
     /// Parses `text`, a query in `namespace`.
     ///
-    /// Errors: `WBEM_INVALID_CLASS` for a class that the namespace does not have, `WBEM_INVALID_QUERY` for all else.
+    /// Errors: `WBEM_INVALID_CLASS` for a class that the namespace does not have, otherwise `WBEM_INVALID_QUERY`.
     pub fn parse(namespace: Namespace, text: &str) -> OsResult<Self> {
         let tokens = tokens(text)?;
         let mut parser = Parser { namespace, rest: &tokens };
@@ -181,7 +181,7 @@ impl Parser<'_> {
         if !self.take_word("WHERE") {
             return Ok(query);
         }
-        // The conditions follow one another without AND.
+        // There is no AND between the conditions.
         while !self.rest.is_empty() {
             let wanted = if self.take_word("AssocClass") {
                 &mut query.association

@@ -19,8 +19,7 @@ const SIGNS: [&str; 8] = ["<>", "!=", "=", "{", "}", ",", "*", "."];
 
 /// Splits `text` into tokens.
 ///
-/// Only a backslash or a quote can be escaped. A path whose backslashes were not escaped must fail here as it does on a
-/// real node.
+/// Only a backslash or a quote can be escaped. A path with unescaped backslashes fails, as it does on Windows.
 pub(super) fn tokens(text: &str) -> OsResult<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();

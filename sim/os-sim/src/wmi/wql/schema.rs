@@ -5,7 +5,7 @@ use os::Namespace::{CimV2, Smb, Storage};
 
 use Type::{Array, Bool, Number, Reference, Text};
 
-/// The type of a property, as far as WQL distinguishes it.
+/// The type of a property. Distinguishes only the types that WQL compares in different ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     /// `string`.
