@@ -1,4 +1,4 @@
-//! The description of a node: what a TOML file contains and what the builder collects.
+//! The description of a node, which a node file in TOML contains and the builder collects.
 
 mod check;
 mod from_description;
@@ -24,9 +24,9 @@ use crate::smb::{Mapping, Server};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Description {
-    /// The serial number in the firmware's tables, if they have one.
+    /// The serial number in the firmware's tables. Default: none.
     pub bios_serial: Option<String>,
-    /// Whether the mount manager leaves the volumes that arrive offline (`mountvol /N`), unless they have a mount point.
+    /// Whether a volume that arrives stays offline unless it has a mount point (`mountvol /N`).
     pub no_automount: bool,
     /// How long operations take.
     pub timing: Timing,
@@ -57,23 +57,23 @@ pub struct Description {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DiskDescription {
-    /// The size when the disk was partitioned: bytes, or a text such as `10 GiB`.
+    /// The size in bytes when the disk was partitioned. A node file may have a text such as `10 GiB`.
     #[serde(with = "quantity::size")]
     pub size: u64,
-    /// The size that the disk has grown to since.
+    /// The size in bytes that the disk has grown to since.
     #[serde(with = "quantity::some_size")]
     pub grown_to: Option<u64>,
-    /// The number of the disk. Default: the lowest free one.
+    /// The number of the disk. Default: the lowest free number.
     pub number: Option<u32>,
     /// The bus that the disk is on, by name (`scsi`, `iscsi`, `sas`, `sata`, `vhd`, `spaces`, `nvme`) or by number
     /// (`STORAGE_BUS_TYPE`). Default: `sas`.
     #[serde(with = "bus")]
     pub bus: u32,
-    /// The location (`MSFT_Disk.Location`). Default: one with the number of the disk as LUN.
+    /// The location (`MSFT_Disk.Location`). Default: a location whose LUN is the number of the disk.
     pub location: Option<String>,
-    /// The serial number; an empty text for none. Default: a generated one.
+    /// The serial number. An empty text means no serial number. Default: a generated number.
     pub serial: Option<String>,
-    /// The serial number in the words of the storage provider (`MSFT_Disk.SerialNumber`), if they differ.
+    /// The serial number that the storage provider reports (`MSFT_Disk.SerialNumber`). Default: `serial`.
     pub provider_serial: Option<String>,
     /// The identifier of page 83.
     pub page83: Page83,
@@ -87,17 +87,17 @@ pub struct DiskDescription {
     pub read_only: bool,
     /// The partition table and partitions.
     pub content: Content,
-    /// The file system on the volume, such as `NTFS`; on a raw disk one that Windows does not know, such as `ext4`.
+    /// The file system on the volume, such as `NTFS`. On a raw disk a file system that Windows does not know, such as `ext4`.
     pub file_system: Option<String>,
-    /// The size of the file system, if it is smaller than the partition because growing it was interrupted.
+    /// The size of the file system in bytes, if it is smaller than the partition because growing it was interrupted.
     #[serde(with = "quantity::some_size")]
     pub file_system_size: Option<u64>,
-    /// The size of the data partition, if it is smaller than the disk allows.
+    /// The size of the data partition in bytes. Default: the largest possible size.
     #[serde(with = "quantity::some_size")]
     pub partition_size: Option<u64>,
     /// Whether the volume can be read.
     pub volume: VolumeHealth,
-    /// The GUID of the volume. Default: a generated one.
+    /// The GUID of the volume. Default: a generated GUID.
     #[serde(with = "guid")]
     pub volume_id: Option<Uuid>,
     /// The extents of the volume on other disks.
@@ -110,10 +110,10 @@ pub struct DiskDescription {
 pub struct Span {
     /// The number of the disk.
     pub disk: u32,
-    /// Its offset.
+    /// Its offset in bytes.
     #[serde(with = "quantity::size")]
     pub offset: u64,
-    /// Its length.
+    /// Its length in bytes.
     #[serde(with = "quantity::size")]
     pub length: u64,
 }
@@ -240,9 +240,9 @@ impl Description {
         Ok(description)
     }
 
-    /// Parses a description whose targets may be at portals that it does not have.
+    /// Parses a description without checking that it has the portals of its targets.
     pub(crate) fn parse(text: &str) -> Result<Self, DescriptionError> {
-        // The full text of the error would quote the line, which may hold a password.
+        // The full text of the error quotes the line, which may contain a password.
         let description: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
             DescriptionError(format!("line {line}: {}", error.message()))
@@ -285,7 +285,7 @@ impl DiskDescription {
     }
 }
 
-/// A bus: the name of one in the list, or any number.
+/// Reads and writes a bus: a name or a number.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
 mod bus {
     use super::{BusType, Deserialize, Deserializer, NumberOrText, Serialize, Serializer};
@@ -321,7 +321,7 @@ mod bus {
     }
 }
 
-/// A GUID that may be left out.
+/// Reads and writes a GUID that may be left out.
 mod guid {
     use super::{Deserialize, Deserializer, Serialize, Serializer, Uuid};
     use serde::de::Error;
@@ -337,7 +337,7 @@ mod guid {
     }
 }
 
-/// The content of a file: a text, or bytes in hexadecimal.
+/// Reads and writes the content of a file: a text, or bytes in hexadecimal.
 mod content {
     use super::{Deserialize, Deserializer, Serialize, Serializer, hex};
 

@@ -1,4 +1,4 @@
-//! Bytes as hexadecimal text; for `#[serde(with)]` too.
+//! Reads and writes bytes as hexadecimal text. The module is also for `#[serde(with)]`.
 
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

@@ -2,8 +2,8 @@
 //!
 //! A failed method is an error with the code of the initiator (`ISDSC_...`) and not a return value, as Windows posts it.
 //!
-//! This module does not change disks: a call that attaches or detaches logical units returns an [`Effect`]. It does not
-//! check that the Microsoft iSCSI service runs, nor that no disk is in use. Its callers do all of this.
+//! This module does not change disks: a call that attaches or detaches logical units returns an [`Effect`] for its caller
+//! to apply. The caller also checks that the Microsoft iSCSI service runs and that no disk to be detached is in use.
 
 mod wmi_classes;
 
@@ -65,7 +65,7 @@ pub struct Portal {
     pub slow_milliseconds: u64,
 }
 
-/// An iSCSI target. Several targets may have one name, at different portals.
+/// An iSCSI target. Targets at different portals may have the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
@@ -136,7 +136,8 @@ struct Initiator {
     /// The discovered targets, each with every portal that reported it.
     discovered: BTreeSet<(String, PortalAddress)>,
     sessions: Vec<Session>,
-    /// The sessions to open again after a restart (favorite targets). One that was registered twice is here twice.
+    /// The sessions to open again after a restart (favorite targets). A session that was registered twice is in the list
+    /// twice.
     favourites: Vec<Session>,
     logins: u64,
     /// The secret that a target must know in mutual CHAP.
@@ -220,7 +221,7 @@ impl Iscsi {
         self.initiator.sessions.iter().any(|session| session.iqn.eq_ignore_ascii_case(iqn))
     }
 
-    /// Restarts the node: ends all sessions and opens the persistent ones again.
+    /// Restarts the node: ends all sessions and opens the persistent sessions again.
     pub fn reboot(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
         while !self.initiator.sessions.is_empty() {
@@ -234,7 +235,7 @@ impl Iscsi {
         effects
     }
 
-    /// Adds a target portal and discovers its targets. A portal that does not answer is added too.
+    /// Adds a target portal and discovers its targets. Adds the portal even if it does not answer, and fails then.
     fn add_portal(&mut self, at: &PortalAddress) -> OsResult<()> {
         self.initiator.portals.insert(at.clone());
         self.update_portal(at)
@@ -299,7 +300,7 @@ impl Iscsi {
         Ok((self.initiator.logins, effect))
     }
 
-    /// Opens a session. The first one of a target attaches its disks.
+    /// Opens a session. The first session of a target attaches its disks.
     fn open_session(&mut self, session: Session) -> Option<Effect> {
         let effect = Effect::Attach(self.luns(&session));
         let is_first = !self.has_session_beside(&session);
@@ -308,7 +309,7 @@ impl Iscsi {
         is_first.then_some(effect)
     }
 
-    /// Ends a session. The last one of a target detaches its disks.
+    /// Ends a session. The last session of a target detaches its disks.
     fn log_out(&mut self, position: usize) -> Option<Effect> {
         let session = self.initiator.sessions.remove(position);
         let is_last = !self.has_session_beside(&session);
@@ -321,7 +322,7 @@ impl Iscsi {
         self.initiator.sessions.iter().any(|other| target(other) == target(session))
     }
 
-    /// Sets the initiator's secret for mutual CHAP. It has 12 to 16 bytes; longer ones need IPsec.
+    /// Sets the initiator's secret for mutual CHAP, of 12 to 16 bytes. Longer secrets need IPsec, which is not simulated.
     fn set_secret(&mut self, secret: Secret) -> OsResult<()> {
         match secret.expose().len() {
             ..12 => return Err(OsError::ISDSC_SHORT_CHAP_SECRET),
@@ -365,7 +366,7 @@ impl Iscsi {
 }
 
 impl Target {
-    /// Returns whether a portal offers both targets under one name.
+    /// Returns whether both targets have the same name at the same portal.
     pub(crate) fn collides_with(&self, other: &Self) -> bool {
         self.iqn.eq_ignore_ascii_case(&other.iqn) && self.portals.iter().any(|portal| other.portals.contains(portal))
     }

@@ -1,4 +1,4 @@
-//! The node as one process sees it: the primitives of [`Os`], and handles that are closed when the process ends.
+//! The primitives of [`Os`] for one process, and its handles, which Windows closes when the process ends.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Simulates Windows services and the rules of the service control manager.
 //!
-//! Starting and stopping take time: a service stays pending until [`Services::tick`] is called after that time. One
-//! service starts at a time: the others wait for the lock of the service database.
+//! Starting and stopping take time: a service stays pending until [`Services::tick`] is called after that time. Services
+//! start one after another, because each start locks the service database.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::description::quantity;
 pub struct Services {
     /// The services, in no order.
     pub services: Vec<ServiceModel>,
-    /// The number of starts so far, from which the order of starts follows.
+    /// The number of starts so far, which numbers the next start.
     starts: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct ServiceModel {
     /// The current state.
     #[serde(default)]
     pub state: ServiceState,
-    /// The services that must run before this one starts.
+    /// The services that must run before this service starts.
     #[serde(default)]
     pub depends_on: Vec<String>,
     /// How long starting takes.
@@ -51,7 +51,7 @@ pub struct ServiceModel {
     /// Whether its security descriptor denies starting and stopping.
     #[serde(default)]
     pub protected: bool,
-    /// The time at which a pending state ends, in milliseconds of the node's clock.
+    /// When a pending state ends, in milliseconds of the node's clock.
     #[serde(skip)]
     until: Option<u64>,
     /// The sequence number of its last start.
@@ -98,7 +98,7 @@ pub enum ServiceState {
 }
 
 impl ServiceState {
-    /// Returns the state that follows a pending state, and any other state itself.
+    /// Returns the state that a pending state leads to. Returns any other state unchanged.
     pub(crate) fn settled(self) -> Self {
         match self {
             Self::Stopped | Self::StopPending => Self::Stopped,
@@ -185,7 +185,7 @@ impl Services {
         Ok(self.get(name)?.state as u32)
     }
 
-    /// Starts `name` after the services that it depends on, and after those that are starting now.
+    /// Starts `name` after the services that it depends on, and after the services that are starting now.
     pub fn start(&mut self, name: &str, now: Time) -> OsResult<()> {
         self.tick(now);
         let service = self.get(name)?;
@@ -206,7 +206,7 @@ impl Services {
             let service = &mut self.services[position];
             match service.state {
                 ServiceState::Stopped => {
-                    // A service starts when those it depends on run.
+                    // A service starts when its dependencies run.
                     ready_at = ready_at.saturating_add(service.start_milliseconds);
                     service.started = starts;
                     service.enter(ServiceState::StartPending, ready_at, now);
@@ -259,7 +259,7 @@ impl Services {
         Ok(active.into_iter().map(|service| U16String::from_str(&service.name)).collect())
     }
 
-    /// Restarts the node: starts the services that start automatically and stops the others.
+    /// Restarts the node: stops all services and starts the automatic services.
     pub fn reboot(&mut self, now: Time) {
         for service in &mut self.services {
             service.state = ServiceState::Stopped;
@@ -268,7 +268,7 @@ impl Services {
         let boots = |service: &ServiceModel| !matches!(service.start_type, StartType::Manual | StartType::Disabled);
         let names: Vec<_> = self.services.iter().filter(|s| boots(s)).map(|service| service.name.clone()).collect();
         for name in names {
-            // A service that cannot start, or that runs already as a dependency, does not affect the others.
+            // Ignore a service that cannot start, or that already runs as a dependency.
             let _ = self.start(&name, now);
         }
     }
@@ -282,7 +282,7 @@ impl Services {
         found.ok_or(OsError::SERVICE_DOES_NOT_EXIST)
     }
 
-    /// Appends the service and all that it depends on to `order`, each after its dependencies.
+    /// Appends the service and its direct and indirect dependencies to `order`, each service after its dependencies.
     fn start_order(&self, position: usize, above: &mut Vec<usize>, order: &mut Vec<usize>) -> OsResult<()> {
         if above.contains(&position) {
             return Err(CIRCULAR_DEPENDENCY);
@@ -305,8 +305,8 @@ impl Services {
         Ok(())
     }
 
-    /// Appends the services that depend on the one at `position` to `order`, each after its own dependents. Among several
-    /// possible orders, a service that was started later is first.
+    /// Appends the direct and indirect dependents of a service to `order`, each after its own dependents. Of two services
+    /// that may come in any order, the service that was started later comes first.
     fn dependents(&self, position: usize, found: &mut BTreeSet<usize>, order: &mut Vec<usize>) {
         let name = &self.services[position].name;
         let needs = |service: &ServiceModel| service.depends_on.iter().any(|needed| needed.eq_ignore_ascii_case(name));

@@ -1,4 +1,4 @@
-//! [`Sim`]: a simulated node, and what its owner can do with it.
+//! [`Sim`]: a simulated node, and the changes that a test can make to it.
 
 mod additions;
 
@@ -49,8 +49,8 @@ impl Sim {
         Self::describe(&Description::from_toml(text)?)
     }
 
-    /// Creates the built-in node, which has what the drivers look for: disks as Azure, Google, Amazon and VMware present
-    /// them, SMB servers, iSCSI targets and services.
+    /// Creates the built-in node. It has the objects that the drivers look for: disks as Azure, Google, Amazon and VMware
+    /// present them, SMB servers, iSCSI targets and services.
     pub fn default_node() -> Self {
         Self::from_toml(DEFAULT_NODE).expect("the built-in description is valid")
     }
@@ -76,7 +76,7 @@ impl Sim {
         started
     }
 
-    /// Returns file operations that act on the node without csi-proxy, as a container on the node does.
+    /// Returns the file operations of a container on the node, which do not go through csi-proxy.
     pub fn external(&self) -> External<'_> {
         External(self.shared())
     }
@@ -91,7 +91,7 @@ impl Sim {
         self.shared().advance(span);
     }
 
-    /// Stops the clock: from now on only [`Self::advance`] moves it, and threads that wait block until then.
+    /// Stops the clock. From now on only [`Self::advance`] advances the time, and threads that wait block until then.
     #[must_use]
     pub fn held(self) -> Self {
         self.shared().set_mode(|_| ClockMode::Held);
@@ -105,7 +105,7 @@ impl Sim {
         self
     }
 
-    /// Makes everything happen at once: no operation of the node takes time, and no server lets it wait.
+    /// Sets all durations to zero: those of the node's operations, and those of the answers of all servers.
     #[must_use]
     pub fn fast(self) -> Self {
         self.with(|state| {
@@ -122,12 +122,12 @@ impl Sim {
         self
     }
 
-    /// Sets whether a volume that is offline answers `IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS`. Default: it does not.
+    /// Sets whether an offline volume answers `IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS`. Default: false.
     pub fn set_offline_volumes_have_extents(&self, have_extents: bool) {
         self.with(|state| state.offline_volumes_have_extents = have_extents);
     }
 
-    /// Makes the storage provider's data of every disk out of date: it knows another size and another state, and no partition.
+    /// Makes the storage provider's cache out of date for every disk: another size, other attributes and no partitions.
     pub fn make_provider_stale(&self) {
         self.with(|state| state.disks.values_mut().for_each(Disk::make_cache_stale));
     }
@@ -149,7 +149,7 @@ impl Sim {
         self.with(|state| state.reattach(disk.0, detected))
     }
 
-    /// Removes a disk without warning, as when its cable is pulled. Returns `None` if no disk has this number.
+    /// Removes a disk without warning, as if its cable were pulled. Returns `None` if no disk has this number.
     pub fn detach_disk(&self, number: u32) -> Option<DetachedDisk> {
         self.with(|state| {
             let device = state.attached_device(number)?;
@@ -157,8 +157,8 @@ impl Sim {
         })
     }
 
-    /// Removes a disk as [`Self::detach_disk`] does, and keeps it with the node. Returns a handle with which
-    /// [`Self::plug_disk`] attaches it again, or `None` if no disk has this number.
+    /// Removes a disk like [`Self::detach_disk`], but the node keeps it. Returns a handle for [`Self::plug_disk`], or `None`
+    /// if no disk has this number.
     pub fn unplug_disk(&self, number: u32) -> Option<u64> {
         self.with(|state| {
             let device = state.attached_device(number)?;
@@ -169,8 +169,8 @@ impl Sim {
         })
     }
 
-    /// Attaches an unplugged disk as [`Self::reattach_disk`] does. Returns its number, or `None` if no unplugged disk has
-    /// this handle.
+    /// Attaches an unplugged disk like [`Self::reattach_disk`]. Returns its number, or `None` if no unplugged disk has this
+    /// handle.
     pub fn plug_disk(&self, handle: u64, detected: bool) -> Option<u32> {
         self.with(|state| {
             let disk = state.unplugged.remove(&handle)?;
@@ -183,9 +183,9 @@ impl Sim {
         self.with(|state| state.removed_code = Some(code));
     }
 
-    /// Enlarges a disk. Windows does not detect the new size by itself.
+    /// Enlarges a disk to `bytes`. Windows does not detect the new size by itself.
     ///
-    /// Returns false if no disk has this number or it is at least that large already.
+    /// Returns false if no disk has this number, or if the disk already has at least this size.
     pub fn grow_disk(&self, number: u32, bytes: u64) -> bool {
         self.with(|state| {
             let device = state.attached_device(number);
@@ -196,8 +196,8 @@ impl Sim {
         })
     }
 
-    /// Deletes a partition without a mounted volume by a control code, as another program does. The storage provider does
-    /// not learn of it before its cache is refreshed.
+    /// Deletes a partition without a mounted volume, as another program does with a control code. The storage provider learns
+    /// of it when its cache is refreshed.
     ///
     /// Returns false if the disk or the partition does not exist.
     pub fn delete_partition(&self, disk: u32, partition: u32) -> bool {
@@ -233,7 +233,7 @@ impl Sim {
         })
     }
 
-    /// Sets whether a policy forbids to store credentials: a persistent mapping with credentials cannot be created then.
+    /// Sets whether a policy forbids storing credentials. Creating a persistent mapping with credentials then fails.
     pub fn set_stored_credentials_forbidden(&self, forbidden: bool) {
         self.with(|state| state.smb.forbids_stored_credentials = forbidden);
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::description::quantity;
 
-/// How long operations take, in simulated time. Those without a field take none.
+/// How long operations take, in simulated time. Operations without a field take no time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timing {

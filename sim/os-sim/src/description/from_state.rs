@@ -9,14 +9,14 @@ use crate::disks::mount_manager::mounted_volume;
 use crate::disks::{Disk, Health, Layout, Partition, Volume};
 use crate::external::readlink_text;
 use crate::files::file_system::FileSystem;
-use crate::files::reparse_point::{self, Target};
+use crate::files::reparse_point;
 use crate::sim::Sim;
 use crate::smb::Mapping;
 use crate::state::State;
 
 impl Sim {
     /// Returns the node as a node file, from which an equal node can be created: with the same disks, volume GUIDs, files,
-    /// services and servers. Comments at the start of the file name what it leaves out.
+    /// services and servers. Comments at the start of the file list the parts of the node that it leaves out.
     ///
     /// The file contains the passwords of the servers.
     pub fn node_file(&self) -> String {
@@ -32,7 +32,7 @@ impl Sim {
     }
 }
 
-/// What a description cannot express.
+/// The parts of a node that its description leaves out, each as a phrase.
 type LeftOut = Vec<String>;
 
 impl State {
@@ -47,7 +47,7 @@ impl State {
         for service in &mut services {
             service.state = service.state.settled();
         }
-        // A mapping whose password has changed since would be usable again.
+        // A new node would accept a mapping whose password has changed, so leave such a mapping out.
         let survives = |mapping: &&Mapping| mapping.persistent && self.smb.accepts(mapping);
         let (restored, lost): (Vec<_>, Vec<_>) = self.smb.mappings().iter().partition(survives);
         left_out.extend(lost.iter().map(|mapping| format!("the SMB mapping of {}", mapping.remote)));
@@ -115,7 +115,8 @@ impl State {
         Ok(())
     }
 
-    /// Returns the description of a link, `None` for one that every node has, or what has to be left out.
+    /// Returns the description of a link, or `None` for a link that every node has. Fails with the phrase for [`LeftOut`] if
+    /// the link cannot be described.
     fn describe_link(&self, path: String, data: &[u8], is_directory: bool) -> Result<Option<FileDescription>, String> {
         if SYSTEM_LINKS.contains(&path.as_str()) {
             return Ok(None);
@@ -126,10 +127,8 @@ impl State {
                 None => Err(format!("the mount point {path} of a volume that does not exist")),
             };
         }
-        let target = match reparse_point::target(data) {
-            Ok(Target::Relative(target)) => String::from_utf16_lossy(&target),
-            Ok(Target::Absolute(target)) => readlink_text(&String::from_utf16_lossy(&target)),
-            Err(_) => return Err(format!("{path}, a reparse point that is neither a link nor a mount point")),
+        let Ok(target) = readlink_text(data) else {
+            return Err(format!("{path}, a reparse point that is neither a link nor a mount point"));
         };
         Ok(Some(if reparse_point::tag(data) == os::abi::REPARSE_TAG_SYMLINK {
             FileDescription::Symlink { path, target }

@@ -49,7 +49,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns the `string` argument `name` as a secret, whether the caller passed it as one or as plain text.
+    /// Returns the `string` argument `name` as a secret. The caller may have passed it as a secret or as plain text.
     pub(crate) fn secret(self, name: &str) -> OsResult<Option<Secret>> {
         Ok(self.text(name)?.map(|text| Secret::new(text.to_owned())))
     }
@@ -105,7 +105,7 @@ pub(crate) fn returned(code: u32) -> Returned {
     Returned { code, ..Returned::default() }
 }
 
-/// Returns the result of a method that created an object and returns it as the output parameter `name`.
+/// Returns the result of a method that returns a new object as the output parameter `name`.
 pub(crate) fn created(name: &str, object: Instance) -> Returned {
     let properties = [(name.to_owned(), Value::Object(Box::new(object)))].into();
     Returned { code: 0, out: Instance { path: String::new(), properties } }

@@ -5,7 +5,7 @@ use os::Namespace::{CimV2, Smb, Storage};
 
 use Type::{Array, Bool, Number, Reference, Text};
 
-/// The type of a property, as far as WQL distinguishes it.
+/// The type of a property. Distinguishes only the types that WQL compares in different ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     /// `string`.
@@ -109,7 +109,6 @@ const CLASSES: &[Class] = &[
     ),
     class(Storage, "MSFT_StorageSetting", &[(Number, "NewDiskPolicy ScrubPolicy")]),
     class(Storage, "MSFT_PartitionToVolume", &[(Reference, "Partition Volume")]),
-    class(Storage, "MSFT_DiskToPartition", &[(Reference, "Disk Partition")]),
     class(Storage, "MSFT_iSCSITarget", &[(Text, "NodeAddress"), (Bool, "IsConnected")]),
     class(
         Storage,
@@ -142,12 +141,10 @@ const CLASSES: &[Class] = &[
             (Number, "InitiatorPortNumber TargetPortNumber"),
         ],
     ),
-    class(Storage, "MSFT_iSCSITargetToiSCSISession", &[(Reference, "iSCSISession iSCSITarget")]),
     class(Storage, "MSFT_iSCSITargetToiSCSIConnection", &[(Reference, "iSCSIConnection iSCSITarget")]),
     class(Storage, "MSFT_iSCSISessionToiSCSIConnection", &[(Reference, "iSCSIConnection iSCSISession")]),
     class(Storage, "MSFT_iSCSITargetToiSCSITargetPortal", &[(Reference, "iSCSITarget iSCSITargetPortal")]),
     class(Storage, "MSFT_iSCSIConnectionToDisk", &[(Reference, "Disk iSCSIConnection")]),
-    class(Storage, "MSFT_iSCSISessionToDisk", &[(Reference, "Disk iSCSISession")]),
     class(
         Smb,
         "MSFT_SmbGlobalMapping",
