@@ -1,7 +1,7 @@
 //! RPCs: from an HTTP/2 request to an operation, and from its result to a response.
 //!
 //! [`router`] finds the RPC that a path names, [`call`] handles what all calls have in common, and [`handler`] decodes
-//! the request, runs the operation and encodes the response. A group's file lists the RPCs of each version and has the
+//! the request, runs the operation and encodes the response. A group's file has the
 //! conversions of their messages.
 
 pub(crate) mod call;

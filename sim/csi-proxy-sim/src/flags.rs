@@ -42,6 +42,7 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
     commands: &[
         ("[FLAGS]", "serve until stopped"),
         ("demo", "run the calls of seven CSI drivers"),
+        ("ctl COMMAND", "change a running csi-proxy-sim"),
         ("doctor [FLAGS]", "examine the node and list what is wrong"),
         ("print-node", "print the node file of the built-in node"),
         ("help", "print this help"),

@@ -49,7 +49,7 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     let (restarts, mut requests) = mpsc::channel(1);
     let control = Control::new(sim.clone(), Arc::clone(&faults), Arc::clone(&trace), restarts).kept_in(state.clone());
     let mut endpoints = open()?;
-    let address = sim_control::address(&endpoints.location);
+    let address = crate::control_api::address(&endpoints.location);
     let _control = serve_control(control, || (endpoints.bind)(&address))?;
     if let Some(state) = state.clone() {
         let sim = sim.clone();

@@ -1,10 +1,12 @@
 //! The handlers of RPCs: decode the request, run its operation, encode the response.
 //!
-//! [`rpcs!`] creates the handlers of a group from the list of its RPCs.
+//! The handlers are made from the list of all RPCs in the crate `api`. The conversions of the messages are in the file of
+//! the group.
 
 use std::pin::Pin;
 use std::time::Duration;
 
+use api::GROUP_VERSIONS;
 use bytes::Bytes;
 use prost::Message;
 use storage_ops::{Call, ClientId, Coalesce, Operation, Requester};
@@ -14,8 +16,8 @@ use tracing::{Level, Span};
 use crate::admission::call_slots::WaitingCall;
 use crate::admission::connections::ConnectionId;
 use crate::rpc::convert::{IntoOperation, IntoResponse};
+use crate::rpc::message;
 use crate::rpc::status::status;
-use crate::rpc::{disk, filesystem, iscsi, message, smb, system, volume};
 use crate::server_state::ServerState;
 
 /// The encoded response of a call, or why the call failed.
@@ -92,59 +94,17 @@ impl RpcHandler {
     }
 }
 
-/// The handlers of the RPCs of a version, by the names of the RPCs.
-pub(crate) type Handlers = &'static [(&'static str, RpcHandler)];
-
-/// Returns the handlers of a group-version.
-pub(crate) fn of(row: &api::GroupVersion) -> Handlers {
-    let of_group = match row.group {
-        api::Group::Disk => disk::handlers,
-        api::Group::Filesystem => filesystem::handlers,
-        api::Group::Iscsi => iscsi::handlers,
-        api::Group::Smb => smb::handlers,
-        api::Group::System => system::handlers,
-        api::Group::Volume => volume::handlers,
-    };
-    of_group(row.version)
-}
-
-/// Defines `handlers`, which returns the handlers of a version of the group.
-///
-/// Versions with the same RPCs share a list: `v1 | v1beta3 => { Rescan(RescanRequest) -> RescanResponse, }`.
-macro_rules! rpcs {
-    ($group:ident; $($($version:ident)|+ => $rpcs:tt)+) => {
-        /// Returns the handlers of a version of the group.
-        pub(crate) fn handlers(version: &str) -> $crate::rpc::handler::Handlers {
-            $($(if version == stringify!($version) {
-                const HANDLERS: $crate::rpc::handler::Handlers =
-                    $crate::rpc::handler::rpcs!(@ $group $version $rpcs);
-                return HANDLERS;
-            })+)+
-            &[]
-        }
-    };
-    (@ $group:ident $version:ident { $($rpc:ident($Request:ident) -> $Response:ident,)+ }) => {
-        &[$((
-            stringify!($rpc),
-            $crate::rpc::handler::RpcHandler::of::<api::$group::$version::$Request, api::$group::$version::$Response>(),
-        ),)+]
+/// Defines `HANDLERS` from all RPCs.
+macro_rules! handlers {
+    ($($group:ident/$version:ident { $($rpc:ident($Request:ty) -> $Response:ty;)+ })+) => {
+        /// The handlers of all group-versions, in the order of `GROUP_VERSIONS` and of its `rpcs`.
+        static HANDLERS: [&[RpcHandler]; GROUP_VERSIONS.len()] = [$(&[$(RpcHandler::of::<$Request, $Response>(),)+],)+];
     };
 }
 
-pub(crate) use rpcs;
+api::for_each_rpc!(handlers);
 
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use api::GROUP_VERSIONS;
-
-    #[test]
-    fn each_group_version_has_a_handler_for_each_of_its_rpcs_and_no_others() {
-        for row in &GROUP_VERSIONS {
-            let rpcs: BTreeSet<_> = row.rpcs.iter().map(|rpc| rpc.name).collect();
-            let handlers: BTreeSet<_> = super::of(row).iter().map(|(name, _)| *name).collect();
-            assert_eq!(handlers, rpcs, "{}", row.service);
-        }
-    }
+/// Returns the handlers of the RPCs of the group-version at this place in `GROUP_VERSIONS`, in the order of its `rpcs`.
+pub(crate) fn of_row(row: usize) -> &'static [RpcHandler] {
+    HANDLERS[row]
 }

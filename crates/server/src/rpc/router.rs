@@ -47,13 +47,9 @@ pub(crate) struct Rpc {
 impl Router {
     pub(crate) async fn new(spec: &EndpointSpec, others: Vec<BoxedService>, metrics: &Metrics) -> Self {
         let service = |(index, row): (usize, &api::GroupVersion)| {
-            let handlers = handler::of(row);
-            let rpc = |metrics: &Arc<RpcMetrics>| {
-                let handler = handlers.iter().find(|(name, _)| *name == metrics.rpc.name);
-                let (_, handler) = handler.expect("every RPC of the table has a handler");
-                Rpc { handler: *handler, metrics: Arc::clone(metrics) }
-            };
-            Service { name: row.service, rpcs: metrics.of_row(index).iter().map(rpc).collect() }
+            let rpcs = handler::of_row(index).iter().zip(metrics.of_row(index));
+            let rpcs = rpcs.map(|(handler, metrics)| Rpc { handler: *handler, metrics: Arc::clone(metrics) });
+            Service { name: row.service, rpcs: rpcs.collect() }
         };
         let services: Vec<Service> = spec.rows().map(service).collect();
         let health = Health::new(services.iter().map(|service| service.name)).await;

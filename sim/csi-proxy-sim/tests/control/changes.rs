@@ -1,7 +1,7 @@
 //! Changes of a node while it runs.
 
 use csi_proxy_client::ErrorKind;
-use sim_control::{
+use csi_proxy_sim::control_api::{
     AddRequest, GrowDiskRequest, ListDisksRequest, PlugDiskRequest, SetReachableRequest, SetSmbPasswordRequest,
     UnplugDiskRequest, set_reachable_request::What,
 };

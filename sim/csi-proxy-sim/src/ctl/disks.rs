@@ -2,18 +2,17 @@
 
 use std::fmt::Write as _;
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
-use serde_json::{Value, json};
-use sim_control::{
+use crate::control_api::{
     AddRequest, Disk, GrowDiskRequest, ListDisksRequest, PlugDiskRequest, UnplugDiskRequest, UnpluggedDisk,
 };
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde_json::{Value, json};
 
-use super::{Output, Simulator, answered, argument, response_arg, table_arg, undetected_arg};
-use crate::cli;
-use crate::failure::Failure;
-use crate::quantity;
-use crate::table::{Column, shown};
-use crate::text_input;
+use super::{Error, Output, Simulator, answered, argument, response_arg, table_arg, undetected_arg};
+use csi_proxyctl::args;
+use csi_proxyctl::quantity;
+use csi_proxyctl::table::{Column, shown};
+use csi_proxyctl::text_input;
 
 static COLUMNS: [Column; 9] = [
     Column::number("DISK", |row| shown(&row["disk"])),
@@ -39,11 +38,11 @@ pub(super) fn commands() -> Vec<Command> {
     let number = || argument("disk", "NUMBER", "Number of the disk").value_parser(quantity::number::<u32>);
     vec![
         Command::new("disks")
-            .about("List the disks of the simulated node, including unplugged ones")
+            .about("Lists the disks of the simulated node, including unplugged ones")
             .before_help("The size is the actual one; -o wide also shows the size that Windows last read.")
             .arg(table_arg()),
         Command::new("add")
-            .about("Add disks, servers, services and files from a node file")
+            .about("Adds disks, servers, services and files from a node file")
             .before_help(
                 "All objects of the file are added, or none. It has the form of a node file of csi-proxy-sim, without \
                  bios_serial and timing.",
@@ -52,7 +51,7 @@ pub(super) fn commands() -> Vec<Command> {
             .arg(undetected_arg())
             .arg(response_arg()),
         Command::new("add-disk")
-            .about("Plug in a new disk")
+            .about("Plugs in a new disk")
             .arg(
                 Arg::new("size")
                     .long("size")
@@ -70,21 +69,21 @@ pub(super) fn commands() -> Vec<Command> {
             .arg(undetected_arg())
             .arg(response_arg()),
         Command::new("unplug")
-            .about("Unplug a disk without warning; what is on it is kept")
-            .before_help("Prints the handle with which `csi-proxyctl sim plug` plugs the disk in again.")
+            .about("Unplugs a disk without warning; what is on it is kept")
+            .before_help("Prints the handle with which `csi-proxy-sim ctl plug` plugs the disk in again.")
             .arg(number())
             .arg(response_arg()),
         Command::new("plug")
-            .about("Plug an unplugged disk in again")
+            .about("Plugs an unplugged disk in again")
             .before_help("Prints the number of the disk, which may differ from the one that it had.")
             .arg(
-                argument("handle", "HANDLE", "Its handle, as `csi-proxyctl sim disks` shows it")
+                argument("handle", "HANDLE", "Its handle, as `csi-proxy-sim ctl disks` shows it")
                     .value_parser(quantity::number::<u64>),
             )
             .arg(undetected_arg())
             .arg(response_arg()),
         Command::new("grow")
-            .about("Enlarge a disk")
+            .about("Enlarges a disk")
             .before_help("Windows shows the new size only after a rescan (csi-proxyctl disk rescan).")
             .arg(number())
             .arg(
@@ -93,7 +92,7 @@ pub(super) fn commands() -> Vec<Command> {
     ]
 }
 
-pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulator) -> Result<Output, Failure> {
+pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulator) -> Result<Output, Error> {
     let simulation = &mut simulator.simulation;
     let is_undetected = || matches.get_flag("undetected");
     let disk_number = || *matches.get_one::<u32>("disk").expect("it is required");
@@ -105,7 +104,7 @@ pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulat
         }
         "add" | "add-disk" => {
             let node_file = if name == "add" {
-                text_input::read(cli::required(matches, "file"), "the node file")?
+                text_input::read(args::required(matches, "file"), "the node file")?
             } else {
                 disk_table(matches)
             };

@@ -2,13 +2,12 @@
 
 use std::io::Write as _;
 
-use api::{GROUP_VERSIONS, Group, GroupVersion};
-use clap::ArgMatches;
+use api::{Group, GroupVersion};
+use clap::{ArgMatches, Command};
 use serde_json::{Value, json};
 
-use crate::cli;
+use crate::args;
 use crate::failure::Failure;
-use crate::get::Format;
 use crate::progress::with_progress;
 use crate::session::Session;
 use crate::table::{self, Column, shown};
@@ -24,6 +23,15 @@ fn joined(list: &Value) -> String {
     words.join(" ")
 }
 
+/// Returns the command.
+pub(crate) fn command() -> Command {
+    Command::new("versions")
+        .about("Shows which versions of which groups the node serves")
+        .after_help("A version is served if its pipe or socket accepts a connection. No RPC is called.")
+        .arg(args::output_arg(&["table", "json", "yaml"]).default_value("table"))
+}
+
+/// Runs the command.
 pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), Failure> {
     let served = with_progress("versions", session.client.served_versions()).await?;
     if served.is_empty() {
@@ -33,17 +41,12 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
     let is_served = |row: &&GroupVersion| {
         served.iter().any(|found| found.group == row.group.name() && found.version == row.version)
     };
-    let mut groups: Vec<Group> = GROUP_VERSIONS.iter().map(|version| version.group).collect();
-    groups.dedup();
     let row = |group: Group| {
         let (served, not_served): (Vec<_>, Vec<_>) = GroupVersion::of(group).partition(is_served);
         let names = |rows: Vec<&GroupVersion>| rows.iter().map(|row| row.version).collect::<Vec<_>>();
         json!({ "group": group.name(), "served": names(served), "not_served": names(not_served) })
     };
-    let rows: Vec<Value> = groups.into_iter().map(row).collect();
-    let text = match cli::format(matches) {
-        Format::Table { is_wide } => table::text(&COLUMNS, is_wide, &rows, table::terminal_width()),
-        Format::Value(form) => form.text(&rows.into()),
-    };
+    let rows: Vec<Value> = Group::ALL.into_iter().map(row).collect();
+    let text = table::formatted(args::format(matches), &COLUMNS, &rows, table::terminal_width());
     Ok(write!(anstream::stdout(), "{text}")?)
 }

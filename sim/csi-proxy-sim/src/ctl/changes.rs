@@ -1,22 +1,21 @@
 //! Servers that stop and start, and restarts.
 
-use clap::{Arg, ArgGroup, ArgMatches, Command};
-use sim_control::{
+use crate::control_api::{
     GetNodeRequest, RestartRequest, SaveStateRequest, SetReachableRequest, SetSmbPasswordRequest,
     set_reachable_request::What,
 };
+use clap::{Arg, ArgGroup, ArgMatches, Command};
 
-use super::{Output, Simulator, answered, argument, switch};
-use crate::cli;
-use crate::failure::Failure;
-use crate::text_input;
+use super::{Error, Output, Simulator, answered, argument, switch};
+use csi_proxyctl::args;
+use csi_proxyctl::text_input;
 
 pub(super) fn commands() -> Vec<Command> {
     vec![
-        with_server(Command::new("start").about("Make an SMB server or an iSCSI portal answer")),
-        with_server(Command::new("stop").about("Make an SMB server or an iSCSI portal unreachable")),
+        with_server(Command::new("start").about("Makes an SMB server or an iSCSI portal answer")),
+        with_server(Command::new("stop").about("Makes an SMB server or an iSCSI portal unreachable")),
         Command::new("set-smb-password")
-            .about("Change a user's password on an SMB server")
+            .about("Changes a user's password on an SMB server")
             .before_help("Mappings that were made with the old password can no longer be used.")
             .arg(argument("server", "HOST", "Name of the server"))
             .arg(argument("user", "USER", "Name of the user"))
@@ -28,7 +27,7 @@ pub(super) fn commands() -> Vec<Command> {
                     .help("File with the new password; - for standard input"),
             ),
         Command::new("restart")
-            .about("Restart the simulated node, or the daemon on it")
+            .about("Restarts the simulated node, or the daemon on it")
             .before_help(
                 "Connections break, and calls in progress are cut off. The command returns when the daemon serves again. \
                  Files, disks and persistent SMB mappings survive a restart of the node; handles, storage jobs and other \
@@ -36,10 +35,10 @@ pub(super) fn commands() -> Vec<Command> {
             )
             .arg(switch("daemon-only", "Restart the daemon alone, as when it is upgraded")),
         Command::new("node")
-            .about("Print the simulated node as a node file")
+            .about("Prints the simulated node as a node file")
             .before_help("It has the passwords of the simulated servers. Comments name what it leaves out."),
         Command::new("save")
-            .about("Write the simulated node to the file of csi-proxy-sim's flag -state")
+            .about("Writes the simulated node to the file of csi-proxy-sim's flag -state")
             .before_help("csi-proxy-sim does so itself within a second of a change, and when it ends."),
     ]
 }
@@ -56,7 +55,7 @@ fn with_server(command: Command) -> Command {
         .group(ArgGroup::new("what").args(["smb-server", "iscsi-portal"]).required(true))
 }
 
-pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulator) -> Result<Output, Failure> {
+pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulator) -> Result<Output, Error> {
     let simulation = &mut simulator.simulation;
     match name {
         "start" | "stop" => {
@@ -73,8 +72,8 @@ pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulat
             answered(simulation.save_state(SaveStateRequest {}).await)?;
         }
         "set-smb-password" => {
-            let password = text_input::secret_from_file(cli::required(matches, "password-file"), "the password")?;
-            let [server, user] = ["server", "user"].map(|name| cli::required(matches, name).to_owned());
+            let password = text_input::secret_from_file(args::required(matches, "password-file"), "the password")?;
+            let [server, user] = ["server", "user"].map(|name| args::required(matches, name).to_owned());
             answered(simulation.set_smb_password(SetSmbPasswordRequest { server, user, password }).await)?;
         }
         _ => {

@@ -1,5 +1,7 @@
 //! The commands of docs/walkthrough.md, one after the other, on a running csi-proxy-sim, and what they print.
-#![cfg(unix)]
+//!
+//! The page runs two programs, and a test has only the program of its own package. So the test is csi-proxyctl too, if it is
+//! started under that name.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -9,9 +11,15 @@ use std::{env, fs, thread};
 use csi_proxy_sim::command::Command as Simulator;
 use csi_proxy_sim::flags::CSI_PROXY_SIM_DOCTOR;
 use csi_proxy_sim::{backend, endpoints};
+use libtest_mimic::{Arguments, Trial};
 
 /// What the shell prints after each block of commands.
 const END: &str = "end of the block";
+
+const NAME: &str = "the_commands_of_the_walkthrough_print_what_it_shows";
+
+/// The program that the test also is.
+const CSI_PROXYCTL: &str = "csi-proxyctl";
 
 /// A block of commands, and what they print: `...` stands for any text.
 struct Step {
@@ -81,22 +89,24 @@ fn examined(line: &str) -> String {
     String::from_utf8(text).expect("text")
 }
 
-#[test]
-fn the_commands_of_the_walkthrough_print_what_it_shows() {
-    if Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_err() {
-        println!("skipped: the_commands_of_the_walkthrough_print_what_it_shows: curl is not installed");
+/// Runs the commands of the page on this test's own node.
+fn commands_of_the_walkthrough_print_what_it_shows() {
+    if env::consts::OS == "windows" || Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_err() {
+        println!("skipped: {NAME}: the page needs Linux and curl");
         return;
     }
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/walkthrough.md");
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let node = folder.path().join("node");
     let page = fs::read_to_string(page).expect("the page").replace("/tmp/node", node.to_str().expect("UTF-8"));
     let steps = steps(&page);
     let (start, steps) = steps.split_first().expect("the page has commands");
     let address = serve(&start.commands);
 
-    let programs = Path::new(env!("CARGO_BIN_EXE_csi-proxyctl")).parent().expect("a folder");
-    let path = format!("{}:{}", programs.display(), env::var("PATH").expect("a path"));
+    fs::hard_link(env::current_exe().expect("a path"), folder.path().join(CSI_PROXYCTL)).expect("a link");
+    let simulator = Path::new(env!("CARGO_BIN_EXE_csi-proxy-sim")).parent().expect("a folder");
+    let path = env::var("PATH").expect("a path");
+    let path = format!("{}:{}:{path}", folder.path().display(), simulator.display());
     let mut bash = Command::new("bash")
         .env("PATH", path)
         .current_dir(&folder)
@@ -104,8 +114,8 @@ fn the_commands_of_the_walkthrough_print_what_it_shows() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("bash");
-    let (mut typed, mut printed) =
-        (bash.stdin.take().expect("a pipe"), BufReader::new(bash.stdout.take().expect("a pipe")).lines());
+    let mut typed = bash.stdin.take().expect("a pipe");
+    let mut printed = BufReader::new(bash.stdout.take().expect("a pipe")).lines();
     // csi-proxyctl is built already.
     writeln!(typed, "exec 2>&1\ncargo() {{ [ \"$*\" = 'build -p csi-proxyctl' ]; }}").expect("it reads");
     for Step { commands, shown } in steps {
@@ -128,10 +138,27 @@ fn the_commands_of_the_walkthrough_print_what_it_shows() {
     assert!(steps.len() > 12, "{} blocks", steps.len());
 }
 
-#[test]
 fn dots_stand_for_any_text_and_nothing_else_does() {
     assert!(is_as_shown("a 1 b\nc 2", "a ... b\nc ..."));
     assert!(is_as_shown("a\nx\ny\nb", "a\n...\nb") && is_as_shown("a", "a"));
     assert!(!is_as_shown("a 1 b", "a ... c") && !is_as_shown("a 1", "a"));
     assert!(!is_as_shown("x a", "a") && !is_as_shown("a c b", "a ... b ..."));
+}
+
+fn main() -> ExitCode {
+    if env::args_os().next().is_some_and(|name| Path::new(&name).ends_with(CSI_PROXYCTL)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        return runtime.block_on(csi_proxyctl::main());
+    }
+    let test = |name, run: fn()| {
+        Trial::test(name, move || {
+            run();
+            Ok(())
+        })
+    };
+    let tests = vec![
+        test(NAME, commands_of_the_walkthrough_print_what_it_shows),
+        test("dots_stand_for_any_text_and_nothing_else_does", dots_stand_for_any_text_and_nothing_else_does),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
 }

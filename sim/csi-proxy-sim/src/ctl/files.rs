@@ -3,18 +3,18 @@
 use std::fs;
 use std::io::{self, Read as _};
 
-use clap::{Arg, ArgMatches, Command};
-use serde_json::{Value, json};
-use sim_control::{
+use crate::control_api::{
     FileEntry, FileKind, ListDirectoryRequest, MakeDirectoryRequest, MakeSymlinkRequest, ReadFileRequest,
     ReadLinkRequest, RemoveRequest, StatRequest, WriteFileRequest,
 };
+use clap::{Arg, ArgMatches, Command};
+use serde_json::{Value, json};
 use tonic::Status;
 
-use super::{Output, Simulator, answered, argument, response_arg, switch, table_arg};
-use crate::cli;
-use crate::failure::Failure;
-use crate::table::{Column, shown};
+use super::{Error, Output, Simulator, answered, argument, response_arg, switch, table_arg};
+use csi_proxyctl::args;
+use csi_proxyctl::failure::Failure;
+use csi_proxyctl::table::{Column, shown};
 
 static COLUMNS: [Column; 4] = [
     Column::text("NAME", |row| shown(&row["name"])),
@@ -26,36 +26,36 @@ static COLUMNS: [Column; 4] = [
 pub(super) fn commands() -> Vec<Command> {
     let path = || argument("path", "PATH", r"Path on the simulated node, such as C:\var\lib\kubelet");
     vec![
-        Command::new("ls").about("List a directory of the simulated node").arg(path()).arg(table_arg()),
+        Command::new("ls").about("Lists a directory of the simulated node").arg(path()).arg(table_arg()),
         Command::new("stat")
-            .about("Describe what is at a path, without following links")
+            .about("Describes what is at a path, without following links")
             .arg(path())
             .arg(response_arg()),
-        Command::new("mkdir").about("Make a directory and its missing parents, as kubelet does").arg(path()),
-        Command::new("cat").about("Print a file").arg(path()),
-        Command::new("write").about("Write a file").arg(path()).arg(
+        Command::new("mkdir").about("Makes a directory and its missing parents, as kubelet does").arg(path()),
+        Command::new("cat").about("Prints a file").arg(path()),
+        Command::new("write").about("Writes a file").arg(path()).arg(
             Arg::new("file")
                 .value_name("FILE")
                 .default_value("-")
                 .hide_default_value(true)
                 .help("File with the content [default: standard input]"),
         ),
-        Command::new("readlink").about("Print the target of a link or mount point").arg(path()),
+        Command::new("readlink").about("Prints the target of a link or mount point").arg(path()),
         Command::new("symlink")
-            .about("Make a symbolic link")
+            .about("Makes a symbolic link")
             .arg(argument("target", "TARGET", "What the link leads to"))
             .arg(path().help("Path of the link")),
         Command::new("rm")
-            .about("Remove a file, a link or an empty directory")
+            .about("Removes a file, a link or an empty directory")
             .before_help("Links are removed and not followed.")
             .arg(path())
             .arg(switch("recursive", "Also remove what is in a directory").short('r')),
     ]
 }
 
-pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulator) -> Result<Output, Failure> {
+pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulator) -> Result<Output, Error> {
     let files = &mut simulator.files;
-    let path = cli::required(matches, "path").to_owned();
+    let path = args::required(matches, "path").to_owned();
     match name {
         "ls" => {
             let list = answered(files.list_directory(ListDirectoryRequest { path }).await)?;
@@ -63,7 +63,7 @@ pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulat
         }
         "stat" => {
             let found = answered(files.stat(StatRequest { path: path.clone() }).await)?;
-            let missing = || Failure::Simulator(Box::new(Status::not_found(format!("{path} does not exist"))));
+            let missing = || Status::not_found(format!("{path} does not exist"));
             Ok(Output::Response(row(found.entry.ok_or_else(missing)?)))
         }
         "cat" => Ok(Output::Bytes(answered(files.read_file(ReadFileRequest { path }).await)?.data)),
@@ -73,11 +73,11 @@ pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulat
         }
         "mkdir" => done(files.make_directory(MakeDirectoryRequest { path }).await),
         "write" => {
-            let data = content(cli::required(matches, "file"))?;
+            let data = content(args::required(matches, "file"))?;
             done(files.write_file(WriteFileRequest { path, data }).await)
         }
         "symlink" => {
-            let target = cli::required(matches, "target").to_owned();
+            let target = args::required(matches, "target").to_owned();
             done(files.make_symlink(MakeSymlinkRequest { path, target }).await)
         }
         _ => {
@@ -87,7 +87,7 @@ pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulat
     }
 }
 
-fn done<T>(response: Result<tonic::Response<T>, Status>) -> Result<Output, Failure> {
+fn done<T>(response: Result<tonic::Response<T>, Status>) -> Result<Output, Error> {
     answered(response).map(|_| Output::done())
 }
 

@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use clap::{Arg, ArgGroup, ArgMatches, Command};
-use serde_json::{Value, json};
-use sim_control::fault::Action;
-use sim_control::{
+use crate::control_api::fault::Action;
+use crate::control_api::{
     ClearFaultsRequest, Fault, InjectFaultRequest, InjectedFault, ListFaultsRequest, ListPrimitivesRequest,
 };
+use clap::{Arg, ArgGroup, ArgMatches, Command};
+use serde_json::{Value, json};
 
-use super::{Output, Simulator, answered, response_arg, switch, table_arg};
-use crate::failure::Failure;
-use crate::quantity;
-use crate::table::{Column, shown};
+use super::{Error, Output, Simulator, answered, response_arg, switch, table_arg};
+use csi_proxyctl::quantity;
+use csi_proxyctl::table::{Column, shown};
 
 static FAULTS: [Column; 9] = [
     Column::number("ID", |row| shown(&row["id"])),
@@ -41,17 +40,17 @@ pub(super) fn commands() -> Vec<Command> {
     let number = |name, help| flag(name, "COUNT", help).value_parser(quantity::number::<u64>);
     vec![
         Command::new("inject")
-            .about("Make Windows calls fail, take longer or crash the daemon")
+            .about("Makes Windows calls fail, take longer or crash the daemon")
             .before_help(
                 "A call must meet all conditions that are given. An example: every format fails.\n\n    \
-                 csi-proxyctl sim inject --code 0x80041001 \\\n        --primitive 'wmi call MSFT_Volume.Format'\n\n\
+                 csi-proxy-sim ctl inject --code 0x80041001 \\\n        --primitive 'wmi call MSFT_Volume.Format'\n\n\
                  A code that csi-proxy takes to be temporary, such as 5 (access denied), shows only after several attempts \
                  have failed.",
             )
             .arg(flag(
                 "primitive",
                 "NAME",
-                "The primitive, as `csi-proxyctl sim primitives` lists it; a final * matches anything",
+                "The primitive, as `csi-proxy-sim ctl primitives` lists it; a final * matches anything",
             ))
             .arg(flag("object", "TEXT", "A part of the path, service or WMI object that the call is for"))
             .arg(
@@ -72,18 +71,18 @@ pub(super) fn commands() -> Vec<Command> {
             .arg(switch("crash", "Crash the daemon, which then starts again; needs --count").requires("count"))
             .group(ArgGroup::new("action").args(["code", "delay", "crash"]).required(true))
             .arg(response_arg()),
-        Command::new("faults").about("List the faults, with how many calls each has disturbed").arg(table_arg()),
+        Command::new("faults").about("Lists the faults, with how many calls each has disturbed").arg(table_arg()),
         Command::new("clear-faults")
-            .about("Remove a fault, or all")
-            .before_help("Calls that a fault has already delayed stay delayed until `csi-proxyctl sim restart`.")
+            .about("Removes a fault, or all")
+            .before_help("Calls that a fault has already delayed stay delayed until `csi-proxy-sim ctl restart`.")
             .arg(
                 Arg::new("id")
                     .value_name("ID")
                     .value_parser(fault)
-                    .help("The fault, as `csi-proxyctl sim faults` shows it [default: all]"),
+                    .help("The fault, as `csi-proxy-sim ctl faults` shows it [default: all]"),
             ),
         Command::new("primitives")
-            .about("List the primitives that the daemon has called, for inject")
+            .about("Lists the primitives that the daemon has called, for inject")
             .before_help("A primitive is one call of Windows, such as `open` or `wmi call MSFT_Volume.Format`.")
             .arg(table_arg()),
     ]
@@ -103,7 +102,7 @@ fn code(text: &str) -> Result<u32, String> {
     parsed.map_err(|_| "a code is a number such as 5, or in hexadecimal such as 0x80041001".to_owned())
 }
 
-pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulator) -> Result<Output, Failure> {
+pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulator) -> Result<Output, Error> {
     let simulation = &mut simulator.simulation;
     match name {
         "inject" => {
@@ -122,7 +121,8 @@ pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulat
         }
         _ => {
             let list = answered(simulation.list_primitives(ListPrimitivesRequest {}).await)?;
-            let row = |called: sim_control::Primitive| json!({ "primitive": called.name, "calls": called.calls });
+            let row =
+                |called: crate::control_api::Primitive| json!({ "primitive": called.name, "calls": called.calls });
             Ok(Output::Rows(&PRIMITIVES, list.primitives.into_iter().map(row).collect()))
         }
     }
