@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use os::{Clock, Handle, NtPath, Open, Os, OsError, OsResult, Service, ServiceAccess, U16Str, U16String, Uuid, Wmi};
 
-pub use changes::change_table;
 use objects::{ProbedClock, ProbedHandle, ProbedService, ProbedWmi};
 use process::ProbedProcess;
 
@@ -69,7 +68,7 @@ impl Call {
         name.split(' ').next().is_some_and(|word| PRIMITIVES.contains(&word))
     }
 
-    /// Returns whether the call cannot change the node, or is in the table of changes.
+    /// Returns whether the call cannot change the node, or is in the table of changes in `docs/windows.md`.
     pub fn is_known_change(&self) -> bool {
         !self.mutates || changes::is_listed(&self.primitive)
     }
