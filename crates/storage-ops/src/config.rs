@@ -36,7 +36,7 @@ pub struct Config {
     pub timeouts: Timeouts,
 }
 
-/// How long operations wait for Windows. docs/security.md lists all time limits, those of calls among them.
+/// How long operations wait for Windows. docs/limits.md lists all time limits, those of calls among them.
 ///
 /// Except where a field states otherwise, a timeout ends the wait, not the work: a call that Windows has started keeps
 /// running, and its locks are kept until it ends.

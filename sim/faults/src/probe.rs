@@ -68,7 +68,7 @@ impl Call {
         name.split(' ').next().is_some_and(|word| PRIMITIVES.contains(&word))
     }
 
-    /// Returns whether the call cannot change the node, or is in the table of changes in `docs/windows.md`.
+    /// Returns whether the call cannot change the node, or is in the table in `probe/changes.md`.
     pub fn is_known_change(&self) -> bool {
         !self.mutates || changes::is_listed(&self.primitive)
     }

@@ -130,7 +130,7 @@ fn accepted(file: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_reference_has_every_key_that_the_parser_accepts_and_no_other() {
-    let reference = include_str!("../../../docs/node-file.md");
+    let reference = include_str!("../../csi-proxy-sim/node-file.md");
     let disk = "[[disk]]\nsize = 1\n";
     let target = "[[iscsi_target]]\niqn = \"a\"\n";
     for (section, file) in [
@@ -157,7 +157,7 @@ fn the_reference_has_every_key_that_the_parser_accepts_and_no_other() {
 
 #[test]
 fn the_node_files_of_the_reference_are_valid() {
-    let reference = include_str!("../../../docs/node-file.md");
+    let reference = include_str!("../../csi-proxy-sim/node-file.md");
     let blocks: Vec<&str> = reference.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(blocks.len() >= 2);
     for block in blocks {

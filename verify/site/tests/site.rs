@@ -176,7 +176,7 @@ fn each_kind_of_error_has_its_cause_diagnosis_and_remedy() {
 fn every_metric_that_a_page_names_exists() {
     let pages = pages();
     // A test of csi-proxy compares the rows of this table with the program.
-    let rows = pages["monitoring.md"].lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let rows = pages["metrics.md"].lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
     let is_metric =
         |kind: &str| ["counter | ", "gauge | ", "histogram | ", "summary | "].iter().any(|own| kind.starts_with(own));
     let known: BTreeSet<&str> = rows.filter(|(_, kind)| is_metric(kind)).map(|(name, _)| name).collect();

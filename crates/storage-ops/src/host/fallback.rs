@@ -46,9 +46,9 @@ pub(crate) enum Fallback {
 }
 
 /// The answers that lead to most fallbacks: all but those of [`OperationError::is_conclusive`].
-const INCONCLUSIVE: &str = "any other than that the object is gone or its medium fails";
+const INCONCLUSIVE: &str = "any error except \"the object is gone\" and \"its medium failed\"";
 
-/// A row of the table in docs/windows.md.
+/// A row of the table in docs/appendix-fallbacks.md.
 struct Row {
     fallback: Fallback,
     /// The value of the label `call`.
@@ -81,7 +81,7 @@ const TABLE: [Row; 20] = [
         Fallback::SetDiskState,
         "set_disk_state",
         "`IOCTL_DISK_SET_DISK_ATTRIBUTES`",
-        "any other than that the disk is gone; 0 stands for a success that has changed nothing",
+        "any error except \"the disk is gone\"; 0 stands for a success that changed nothing",
         "`MSFT_Disk.Online`, `Offline` and `SetAttributes`",
     ),
     row(
@@ -110,7 +110,7 @@ const TABLE: [Row; 20] = [
         "partition_table",
         "`IOCTL_DISK_GET_DRIVE_LAYOUT_EX`",
         INCONCLUSIVE,
-        "`MSFT_Partition` of the disk. `PartitionDisk` takes only a partition that it reports for evidence",
+        "`MSFT_Partition` of the disk; for `PartitionDisk`, only a reported partition counts as evidence",
     ),
     row(
         Fallback::VolumeDisk,
@@ -123,8 +123,8 @@ const TABLE: [Row; 20] = [
         Fallback::VolumesOfDisk,
         "volumes_of_disk",
         "`IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS` of all volumes",
-        "any other than that the object is gone or its medium fails, or none in time (121), from a volume, if one is \
-         missing on the disk",
+        "if a volume is missing on the disk: any error of a volume except \"the object is gone\" and \"its medium \
+         failed\", or no answer in time (121)",
         "`MSFT_Volume` of each `MSFT_Partition` of the disk",
     ),
     row(Fallback::VolumeList, "volume_list", "`FindFirstVolume`", INCONCLUSIVE, "`MSFT_Volume`, if it has the volume"),
@@ -132,7 +132,7 @@ const TABLE: [Row; 20] = [
         Fallback::VolumeSize,
         "volume_size",
         "`FileFsFullSizeInformation`",
-        "any other than that the object is gone, its medium fails, or it has no file system",
+        "any error except \"the object is gone\", \"its medium failed\" and \"no file system\"",
         "`MSFT_Volume.Size` and `SizeRemaining`, if the size is not 0",
     ),
     row(
@@ -147,14 +147,14 @@ const TABLE: [Row; 20] = [
         Fallback::Mount,
         "mount",
         "`SetVolumeMountPoint`",
-        "any other than that the directory is not empty or no directory, or the volume is gone, full or fails",
+        "any error except \"the directory is not empty\", \"not a directory\", and a volume that is gone, full or failing",
         "`MSFT_Partition.AddAccessPath`; after 32, `SetVolumeMountPoint` without a handle on the directory",
     ),
     row(
         Fallback::Unmount,
         "unmount",
         "`DeleteVolumeMountPoint`",
-        "any, while the directory is still a mount point",
+        "any error, while the directory is still a mount point",
         "`MSFT_Partition.RemoveAccessPath`; after 32, `DeleteVolumeMountPoint` without a handle on the directory",
     ),
     row(Fallback::Flush, "flush", "`FlushFileBuffers` of the volume", INCONCLUSIVE, "`MSFT_Volume.Flush`"),
@@ -169,22 +169,22 @@ const TABLE: [Row; 20] = [
         Fallback::BiosSerialNumber,
         "bios_serial_number",
         "`GetSystemFirmwareTable`",
-        "any",
+        "any error",
         "`Win32_BIOS.SerialNumber`",
     ),
     row(
         Fallback::PathLookup,
         "path_lookup",
         "`NtCreateFile` with `OBJ_DONT_REPARSE`",
-        "at start, any other than 4395 for a path through a link of Windows; 0 stands for a success, which means that the \
-         link was followed. Later, that a parameter is not valid or not supported",
+        "at the start, for a path through a link of Windows: any answer except 4395; 0 means that Windows followed the \
+         link. Later: an error that a parameter is not valid or not supported",
         "`NtCreateFile` for each component",
     ),
     row(
         Fallback::CreateLink,
         "create_link",
         "`FSCTL_SET_REPARSE_POINT` on a handle with `FILE_DELETE_ON_CLOSE`, and `FileDispositionInfoEx`, which keeps the link",
-        "any other than that the account lacks the right (1314), the disk is full (112) or write-protected (19), or the name is too long (206)",
+        "any error except a missing right (1314), a full disk (112), a write-protected disk (19) and a name that is too long (206)",
         "the same without `FILE_DELETE_ON_CLOSE`, as in Go's standard library; the object is deleted if it does not become \
          a link",
     ),
@@ -192,8 +192,8 @@ const TABLE: [Row; 20] = [
         Fallback::ProviderCache,
         "provider_cache",
         "`MSFT_Disk`, compared with the device before a change, and again after a refresh",
-        "still another `Size` (1), `IsOffline` (2), `IsReadOnly` (3) or `PartitionStyle` (4) than that of the device, or one \
-         of them is not reported (0). Each change of such a disk costs a refresh and a further query",
+        "after the refresh, `Size` (1), `IsOffline` (2), `IsReadOnly` (3) or `PartitionStyle` (4) still differs from that \
+         of the device, or is not reported (0). Each change of such a disk costs a refresh and a further query",
         "the change itself, which the provider may refuse",
     ),
 ];
@@ -214,7 +214,7 @@ pub fn fallback_table() -> String {
 /// How often the fallback was taken after one answer of a primary call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FallbackCount {
-    /// The call, as in the table of docs/windows.md.
+    /// The call, as in the table of docs/appendix-fallbacks.md.
     pub call: &'static str,
     /// The code of Windows, as it came; `None` for all codes beyond the first sixteen of the call.
     pub code: Option<u32>,
@@ -293,14 +293,30 @@ impl OperationError {
 
 #[cfg(test)]
 mod tests {
+    use std::{env, fs};
+
     use os::OsError;
 
     use super::{Fallback, FallbackCount, Fallbacks, MAX_CODES, TABLE, fallback_table};
 
+    /// The text above the table.
+    const HEAD: &str = "\
+# Appendix: fallbacks
+
+For developers. `BLESS=1 cargo test -p csi-proxy-storage-ops fallbacks` writes this page. [If Windows answers \
+unexpectedly](windows.md#if-windows-answers-unexpectedly) explains what a fallback is. The first column is the label `call` \
+of the metric `csi_proxy_fallbacks_total`.
+
+";
+
     #[test]
     fn the_documentation_has_the_table_of_all_fallbacks() {
-        let page = include_str!("../../../../docs/windows.md");
-        assert!(page.contains(&fallback_table()), "docs/windows.md must contain:\n{}", fallback_table());
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/appendix-fallbacks.md");
+        let page = HEAD.to_owned() + &fallback_table();
+        if env::var_os("BLESS").is_some() {
+            fs::write(file, &page).expect("the page is written");
+        }
+        assert_eq!(fs::read_to_string(file).expect("the page"), page, "BLESS=1 renews the page");
     }
 
     #[test]

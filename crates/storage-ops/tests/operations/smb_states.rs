@@ -1,4 +1,4 @@
-//! Tests of the states of an SMB mapping: what a request to map the share does in each. docs/smb.md names them.
+//! Tests of the states of an SMB mapping: what a request to map the share does in each. docs/appendix-security.md names them.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -103,12 +103,11 @@ mod tests {
         }
     }
 
-    /// Returns the rows of the table: the state, what happens to the mapping, the same with both flags, and its test.
-    fn rows(page: &str) -> Vec<[String; 4]> {
+    /// Returns the cells of the first table of states on a page.
+    fn rows(page: &str) -> Vec<Vec<String>> {
         let table = page.lines().skip_while(|line| !line.starts_with("| state |")).skip(2);
         let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
-        let rows = table.take_while(|line| line.starts_with('|')).map(cells);
-        rows.map(|cells: Vec<String>| [0, 2, 3, 4].map(|column: usize| cells[column].clone())).collect()
+        table.take_while(|line| line.starts_with('|')).map(cells).collect()
     }
 
     #[test]
@@ -120,15 +119,22 @@ mod tests {
             let with_flags = if with_flags == default { "" } else { text(with_flags) };
             [name(state), text(default), with_flags].map(str::to_owned)
         });
-        let rows = rows(page);
-        let found = rows.iter().map(|[state, default, flags, _]| [state, default, flags].map(String::clone));
+        let found = rows(page).into_iter().map(|cells| [0, 2, 3].map(|column: usize| cells[column].clone()));
         assert_eq!(found.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn the_documentation_names_the_tests_of_each_state() {
+        let page = include_str!("../../../../../docs/appendix-security.md");
         let tests = include_str!("../../../tests/operations/smb_states.rs");
-        for [state, _, _, test] in rows {
-            let names: Vec<&str> = test.split('`').skip(1).step_by(2).collect();
-            assert!(!names.is_empty(), "{state}");
-            for name in names {
-                assert!(tests.contains(&format!("fn {name}()")), "{state}: {name}");
+        let rows = rows(page);
+        let states: Vec<&str> = rows.iter().map(|cells| cells[0].as_str()).collect();
+        assert_eq!(states, STATES.map(name));
+        for cells in &rows {
+            let names: Vec<&str> = cells[1].split('`').skip(1).step_by(2).collect();
+            assert!(!names.is_empty(), "{}", cells[0]);
+            for test in names {
+                assert!(tests.contains(&format!("fn {test}()")), "{}: {test}", cells[0]);
             }
         }
     }
