@@ -1,7 +1,7 @@
-//! What the documentation names must exist: link targets, paths in this tree, and tests.
+//! What the documentation names in code spans must exist: paths in this tree, and tests. `verify/site` checks links.
 
 use std::collections::BTreeSet;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use super::Source;
 
@@ -11,7 +11,7 @@ const TOP: [&str; 9] = ["crates/", "sim/", "verify/", "deploy/", "docs/", "xtask
 /// Names with at least this many underscores are those of tests; other code has shorter ones.
 const UNDERSCORES_OF_A_TEST: usize = 4;
 
-/// Returns a breach for each link, path and test that a page names and that does not exist.
+/// Returns a breach for each path and test that a page names and that does not exist.
 ///
 /// `exists` returns whether a path, relative to the root of the tree, exists.
 pub(super) fn breaches(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Vec<String> {
@@ -22,16 +22,6 @@ pub(super) fn breaches(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Ve
     for page in pages {
         for (index, line) in page.text.lines().enumerate() {
             let mut breach = |sentence: String| breaches.push(page.breach(index + 1, &sentence));
-            for target in links(line).filter(|target| !target.contains("://")) {
-                let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
-                let file = if file.is_empty() { page.path.clone() } else { resolve(&page.path, file) };
-                let text = sources.iter().find(|source| source.path == file).map_or("", |source| &source.text);
-                if !exists(&file) {
-                    breach(format!("the link target {target} does not exist"));
-                } else if !anchor.is_empty() && !anchors(text).any(|known| known == anchor) {
-                    breach(format!("the link target {target} has no such heading"));
-                }
-            }
             for span in code_spans(line) {
                 if is_path(span) && !exists(Path::new(span)) {
                     breach(format!("{span} does not exist"));
@@ -45,36 +35,9 @@ pub(super) fn breaches(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Ve
     breaches
 }
 
-/// Returns the path of a link's target, relative to the root of the tree.
-fn resolve(page: &Path, target: &str) -> PathBuf {
-    let mut path = page.parent().unwrap_or(Path::new("")).to_path_buf();
-    for component in Path::new(target).components() {
-        match component {
-            Component::ParentDir => drop(path.pop()),
-            Component::CurDir => {}
-            component => path.push(component),
-        }
-    }
-    path
-}
-
-/// Returns the targets of `[text](target)`.
-fn links(line: &str) -> impl Iterator<Item = &str> {
-    line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target)
-}
-
 /// Returns the text between single backticks.
 fn code_spans(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
-}
-
-/// Returns the anchors of a page's headings: lower case, hyphens for spaces, without other punctuation.
-fn anchors(text: &str) -> impl Iterator<Item = String> {
-    let anchor = |heading: &str| -> String {
-        let heading = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
-        heading.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_')).collect()
-    };
-    text.lines().filter(|line| line.starts_with('#')).map(anchor)
 }
 
 /// Returns whether a code span is a path in this tree, without placeholders such as `<group>` and without arguments.
@@ -122,16 +85,14 @@ mod tests {
     }
 
     #[test]
-    fn existing_links_paths_and_tests_are_accepted() {
-        let page = "[a](../README.md) [b](../README.md#a-heading-with-code) [c](https://example.com) `crates/os` \
-                    `crates/<name>/src` `a_b_c_d_e` `a_b_c_d*` `csi_proxy_calls_refused_total` `cargo xtask test`";
+    fn existing_paths_and_tests_are_accepted() {
+        let page =
+            "`crates/os` `crates/<name>/src` `a_b_c_d_e` `a_b_c_d*` `csi_proxy_calls_refused_total` `cargo xtask test`";
         assert_eq!(of(page), [] as [&str; 0]);
     }
 
     #[test]
-    fn missing_links_paths_and_tests_are_reported() {
-        assert_eq!(of("[a](missing.md)"), ["docs/page.md:1: the link target missing.md does not exist"]);
-        assert_eq!(of("[a](../README.md#b)"), ["docs/page.md:1: the link target ../README.md#b has no such heading"]);
+    fn missing_paths_and_tests_are_reported() {
         assert_eq!(of("\n`crates/missing/src`"), ["docs/page.md:2: crates/missing/src does not exist"]);
         let missing = ["docs/page.md:1: no test is called a_b_c_d_f", "docs/page.md:1: no test is called contract_09*"];
         assert_eq!(of("`a_b_c_d_f` `contract_09*`"), missing);
