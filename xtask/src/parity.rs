@@ -50,8 +50,7 @@ pub(crate) fn compare(calls: usize, seed: Option<u64>) -> Result<Summary, Error>
         Err(NoDaemon::Broken(reason)) => return Err(reason.into()),
     };
     let client = go::pinned_client()?;
-    let start = |name| Prefix::start_in(workspace::target().join(name));
-    let (go_prefix, own_prefix) = match start("wine-go").and_then(|first| Ok((first, start("wine")?))) {
+    let [go_prefix, own_prefix] = match prefixes() {
         Ok(prefixes) => prefixes,
         Err(reason) => return skipped(&reason),
     };
@@ -65,6 +64,12 @@ pub(crate) fn compare(calls: usize, seed: Option<u64>) -> Result<Summary, Error>
     parity.arg("--go-prefix").arg(go_prefix.folder()).arg("--go-program").arg(reference);
     parity.arg("--own-prefix").arg(own_prefix.folder()).arg("--own-program").arg(own);
     Ok(Summary::of_tests(own_prefix.enter(&mut parity)))
+}
+
+/// Starts a Wine prefix for the Go program and one for csi-proxy.
+pub(crate) fn prefixes() -> Result<[Prefix; 2], String> {
+    let start = |name| Prefix::start_in(workspace::target().join(name));
+    Ok([start("wine-go")?, start("wine")?])
 }
 
 /// Builds the Go program. Returns `None` if that is not possible.

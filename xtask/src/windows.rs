@@ -256,6 +256,16 @@ pub(crate) fn debug_program(package: &str, program: &str) -> Result<PathBuf, NoD
     }
 }
 
+/// Returns the program of a package in its release build.
+pub(crate) fn release_program(package: &str) -> Result<PathBuf, NoDaemon> {
+    let toolchain = Toolchain::find().map_err(NoDaemon::NoCompiler)?;
+    let mut cargo = toolchain.cargo("build");
+    match process::succeeds(cargo.args(["--release", "-p", package])) {
+        Ok(true) => Ok(toolchain.folder("release").join(format!("{package}.exe"))),
+        _ => Err(NoDaemon::Broken(format!("`{}` failed", process::typed(&cargo)))),
+    }
+}
+
 /// Returns `-p <package>` for each package with Windows code, and the feature that only tests use.
 fn packages() -> impl Iterator<Item = &'static str> {
     let selected = PACKAGES.into_iter().flat_map(|package| ["-p", package]);
