@@ -1,4 +1,5 @@
-//! What the documentation names in code spans must exist: paths in this tree, and tests. `verify/site` checks links.
+//! What the documentation names must exist: files that it links, and in code spans paths and tests. `verify/site` checks
+//! the headings that links lead to.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +12,7 @@ const TOP: [&str; 9] = ["crates/", "sim/", "verify/", "deploy/", "docs/", "xtask
 /// Names with at least this many underscores are those of tests; other code has shorter ones.
 const UNDERSCORES_OF_A_TEST: usize = 4;
 
-/// Returns a breach for each path and test that a page names and that does not exist.
+/// Returns a breach for each file, path and test that a page names and that does not exist.
 ///
 /// `exists` returns whether a path, relative to the root of the tree, exists.
 pub(super) fn breaches(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Vec<String> {
@@ -22,6 +23,12 @@ pub(super) fn breaches(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Ve
     for page in pages {
         for (index, line) in page.text.lines().enumerate() {
             let mut breach = |sentence: String| breaches.push(page.breach(index + 1, &sentence));
+            for target in links(line).filter(|target| !target.contains("://")) {
+                let file = target.split('#').next().unwrap_or_default();
+                if !file.is_empty() && !exists(&page.path.with_file_name(file)) {
+                    breach(format!("the link target {target} does not exist"));
+                }
+            }
             for span in code_spans(line) {
                 if is_path(span) && !exists(Path::new(span)) {
                     breach(format!("{span} does not exist"));
@@ -33,6 +40,11 @@ pub(super) fn breaches(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Ve
         }
     }
     breaches
+}
+
+/// Returns the targets of `[text](target)`.
+fn links(line: &str) -> impl Iterator<Item = &str> {
+    line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target)
 }
 
 /// Returns the text between single backticks.
@@ -93,6 +105,7 @@ mod tests {
 
     #[test]
     fn missing_paths_and_tests_are_reported() {
+        assert_eq!(of("[a](missing.md#b)"), ["docs/page.md:1: the link target missing.md#b does not exist"]);
         assert_eq!(of("\n`crates/missing/src`"), ["docs/page.md:2: crates/missing/src does not exist"]);
         let missing = ["docs/page.md:1: no test is called a_b_c_d_f", "docs/page.md:1: no test is called contract_09*"];
         assert_eq!(of("`a_b_c_d_f` `contract_09*`"), missing);
