@@ -21,9 +21,8 @@ pub(crate) fn run() -> Summary {
 /// Runs the executor under a scheduler that chooses the interleavings. The model is a workspace of its own.
 fn executor_model() -> Summary {
     let mut cargo = workspace::cargo();
-    cargo.args(["test", "--lib", "--manifest-path", "verify/executor-model/Cargo.toml"]);
-    // The panics of the tests that expect a panic are long enough without their backtraces.
-    cargo.arg("--target-dir").arg(workspace::target().join("executor-model")).env("RUST_BACKTRACE", "0");
+    cargo.args(["test", "--test", "model", "--manifest-path", "verify/executor-model/Cargo.toml"]);
+    cargo.arg("--target-dir").arg(workspace::target().join("executor-model"));
     Summary::of_tests(&mut cargo)
 }
 

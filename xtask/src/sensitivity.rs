@@ -1,8 +1,9 @@
-//! `cargo xtask sensitivity`: whether the simulation tests detect a broken rule. Each patch in `verify/sensitivity-patches` breaks one rule in a
-//! copy of this tree, in which the tests must then fail.
+//! `cargo xtask sensitivity`: whether tests detect a broken rule. Each patch in `verify/sensitivity-patches` breaks one rule
+//! in a copy of this tree, in which a test must then fail.
 //!
-//! A patch begins with a sentence that states which rule it breaks. Its lines `Case:` select the cases to run, and its
-//! lines `Fails:` name operations that must be among those that fail. A patch that does not apply is a failure.
+//! A patch begins with a sentence that states which rule it breaks. Its lines `Case:` select the cases of `prove` to run,
+//! and its lines `Fails:` name operations that must be among those that fail. Or its line `Test:` has the arguments of the
+//! `cargo test` that must fail, and its line `Says:` a part of the output. A patch that does not apply is a failure.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,10 @@ struct Patch {
     rule: String,
     cases: Vec<String>,
     operations: Vec<String>,
+    /// The arguments of the `cargo test` that must fail; empty if `prove` must fail.
+    test: String,
+    /// A part of its output.
+    says: String,
 }
 
 /// What one run of the simulation tests found.
@@ -61,6 +66,9 @@ fn detect(copy: &TreeCopy, patch: &Patch) -> Result<Result<String, String>, Erro
     if !copy.apply(patch)? {
         return Ok(Err("it does not apply".to_owned()));
     }
+    if !patch.test.is_empty() {
+        return Ok(copy.run_test(patch)?);
+    }
     let cases: Vec<&str> = patch.cases.iter().map(String::as_str).collect();
     let findings = match copy.test(&cases)? {
         Ok(findings) if findings.failures == 0 => return Ok(Err("no test fails".to_owned())),
@@ -98,6 +106,10 @@ impl Patch {
                 patch.cases.push(case.to_owned());
             } else if let Some(operation) = line.strip_prefix("Fails: ") {
                 patch.operations.push(operation.to_owned());
+            } else if let Some(test) = line.strip_prefix("Test: ") {
+                test.clone_into(&mut patch.test);
+            } else if let Some(message) = line.strip_prefix("Says: ") {
+                message.clone_into(&mut patch.says);
             } else {
                 rule.push(line);
             }
@@ -174,6 +186,25 @@ impl TreeCopy {
         process::succeeds(git(&self.root).args(["apply", "--whitespace=nowarn"]).arg(folder().join(&patch.name)))
     }
 
+    /// Runs the `cargo test` that a patch names, which must fail as the patch says.
+    fn run_test(&self, patch: &Patch) -> io::Result<Result<String, String>> {
+        let mut test = workspace::cargo();
+        test.args(["test", "--quiet", "--locked"]).args(patch.test.split_whitespace());
+        test.current_dir(&self.root).env("CARGO_TARGET_DIR", self.target.join("tests"));
+        process::print(&test);
+        let Output { status, stdout, stderr } = test.output()?;
+        let printed = [stdout, stderr].concat();
+        let printed = String::from_utf8_lossy(&printed);
+        if status.success() {
+            return Ok(Err("no test fails".to_owned()));
+        }
+        Ok(if printed.contains(&patch.says) {
+            Ok(format!("a test fails: {}", patch.says))
+        } else {
+            Err(format!("no test fails with `{}`:\n{printed}", patch.says))
+        })
+    }
+
     /// Builds the simulation tests and runs these cases. The inner error states why there is no result.
     fn test(&self, cases: &[&str]) -> io::Result<Result<Findings, String>> {
         let mut build = workspace::cargo();
@@ -233,10 +264,11 @@ mod tests {
     }
 
     #[test]
-    fn every_patch_has_a_rule_cases_and_operations() {
+    fn every_patch_has_a_rule_and_a_test_that_detects_it() {
         for patch in patches().expect("the patches") {
-            let is_complete = patch.rule.ends_with('.') && !patch.cases.is_empty() && !patch.operations.is_empty();
-            assert!(is_complete, "{patch:?}");
+            let by_prove = !patch.cases.is_empty() && !patch.operations.is_empty();
+            let by_test = !patch.test.is_empty() && !patch.says.is_empty();
+            assert!(patch.rule.ends_with('.') && by_prove != by_test, "{patch:?}");
         }
     }
 

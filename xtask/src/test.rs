@@ -97,12 +97,18 @@ fn test_command(program: &Program) -> Command {
 /// A test program of csi-proxy-sim. Cargo builds csi-proxy-sim with it.
 pub(crate) const SIMULATOR_TEST: &str = "demo";
 
-/// Returns csi-proxy-sim for tests, after building it with the features with which [`linux`] builds all packages.
+/// Returns csi-proxy-sim for tests, after building it.
 pub(crate) fn simulator() -> Result<PathBuf, Error> {
+    debug_program(windows::SIMULATOR, SIMULATOR_TEST)
+}
+
+/// Returns a program for tests, after building it with the features with which [`linux`] builds all packages. Cargo builds
+/// it with `test`, a test program of the same package.
+pub(crate) fn debug_program(program: &str, test: &str) -> Result<PathBuf, Error> {
     let mut cargo = workspace::cargo();
-    cargo.args(["test", "--workspace", "--no-run", "--test", SIMULATOR_TEST]);
+    cargo.args(["test", "--workspace", "--no-run", "--test", test]);
     if !process::succeeds(&mut cargo)? {
         return Err(format!("`{}` failed", process::typed(&cargo)).into());
     }
-    Ok(workspace::target().join("debug").join(format!("csi-proxy-sim{}", std::env::consts::EXE_SUFFIX)))
+    Ok(workspace::target().join("debug").join(format!("{program}{}", std::env::consts::EXE_SUFFIX)))
 }

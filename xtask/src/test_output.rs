@@ -37,7 +37,7 @@ impl Reader {
         } else if let Some([passed, failed, _]) = counts(line) {
             self.has_result = true;
             self.summary.passed += passed;
-            self.summary.failed.resize(failed, Failure::new("a test without a name"));
+            self.add_unnamed(failed);
         } else if let Some((result, rest)) = line.strip_prefix("--- ").and_then(|rest| rest.split_once(": ")) {
             self.end_of_go_test(result, rest.split(' ').next().unwrap_or_default());
         } else {
@@ -69,6 +69,12 @@ impl Reader {
         self.summary.failed.push(Failure { name: name.to_owned(), output: std::mem::take(&mut self.output) });
     }
 
+    /// Adds the failures that no line has named.
+    fn add_unnamed(&mut self, failed: usize) {
+        let named = self.summary.failed.len();
+        self.summary.failed.resize(named.max(failed), Failure::new("a test without a name"));
+    }
+
     /// Gives the lines that have been read to the failed test that they belong to.
     fn end_of_failed_test(&mut self) {
         let output = std::mem::take(&mut self.output);
@@ -89,7 +95,7 @@ impl Reader {
         // A test that says `skipped` has passed for libtest.
         let said_skipped = self.summary.skipped.len() - count(" ignored").min(self.summary.skipped.len());
         self.summary.passed += count(" passed").saturating_sub(said_skipped);
-        self.summary.failed.resize(count(" failed"), Failure::new("a test without a name"));
+        self.add_unnamed(count(" failed"));
     }
 
     fn end_of_go_test(&mut self, result: &str, name: &str) {

@@ -7,8 +7,6 @@ use std::fmt;
 
 use os::OsError;
 
-use crate::executor::pool_kind::{PoolKind, Resource};
-
 /// What the caller can conclude from an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -44,17 +42,6 @@ pub struct OperationError {
     pub(crate) kind: Kind,
     pub(crate) reason: String,
     pub(crate) code: Option<OsError>,
-    pub(crate) rerun: Option<Rerun>,
-}
-
-/// The reason why an operation must be run again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Rerun {
-    /// The next call may hang, so it must be made on a thread of this pool, as one that waits for the resource, or for
-    /// that of the operation if this one is `None`.
-    InPool(PoolKind, Option<Resource>),
-    /// The volume is not on the disk that was locked.
-    WithOtherLocks,
 }
 
 /// The result of a part of an operation.
@@ -63,15 +50,13 @@ pub type OperationResult<T> = std::result::Result<T, OperationError>;
 impl OperationError {
     /// Creates an error without a Windows code.
     pub fn new(kind: Kind, reason: impl Into<String>) -> Self {
-        Self { kind, reason: reason.into(), code: None, rerun: None }
+        Self { kind, reason: reason.into(), code: None }
     }
 
-    pub(crate) fn rerun(rerun: Rerun) -> Self {
-        Self { rerun: Some(rerun), ..Self::new(Kind::Internal, "the operation must be run again") }
-    }
-
-    pub(crate) fn too_many_reruns() -> Self {
-        Self::precondition("the volume kept moving to another disk")
+    pub(crate) fn too_many_reruns(runs: usize) -> Self {
+        Self::precondition(format!(
+            "gave up after {runs} attempts, because the volume's disk or the required thread pool changed each time"
+        ))
     }
 
     pub(crate) fn cancelled() -> Self {

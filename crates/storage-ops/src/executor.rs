@@ -10,36 +10,34 @@
 //! first change it runs to its end, and a retry joins it.
 
 pub(crate) mod activity;
-pub(crate) mod context;
 mod inline_reads;
-pub(crate) mod locks;
+mod on_this_thread;
 pub(crate) mod operation;
-pub(crate) mod pool_kind;
 pub(crate) mod progress;
-pub(crate) mod shares;
-pub(crate) mod worker_pools;
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{DefaultHasher, Hasher};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
-use crate::error::{Error, Kind, OperationError, OperationResult, Rerun};
-use crate::executor::context::{Commit, OperationContext};
+use crate::error::{Error, Kind, OperationError, OperationResult};
 use crate::executor::inline_reads::InlineReads;
-use crate::executor::locks::{Guard, LockKey, Owner};
-use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::PoolKind;
+use crate::executor::operation::{Coalesce, MAX_RUNS, Operation, conclude};
 use crate::executor::progress::{Entry, LockWaits, Requester, Requests, Tracked, Waiting};
-use crate::executor::shares::{ClientId, Holder};
-use crate::executor::worker_pools::{DEFECT, WorkerPools, catch_panic};
-use crate::node::{MAX_RUNS, Node};
+use crate::node::Node;
+use crate::node::run::Run;
+use crate::scheduling::context::{Commit, OperationContext};
+use crate::scheduling::locks::{Guard, LockKey, Owner};
+use crate::scheduling::pool_kind::PoolKind;
+use crate::scheduling::quotas::{ClientId, Holder};
+use crate::scheduling::stop::{Rerun, RunResult, Stop, caught};
+use crate::scheduling::worker_pools::{DEFECT, WorkerPools, catch_panic};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type JobResult<O> = Result<<O as Operation>::Output, Error>;
 
@@ -73,8 +71,8 @@ struct Job<O: Operation> {
     result: watch::Sender<Option<JobResult<O>>>,
 }
 
-/// What runs an operation.
-enum Run<O: Operation> {
+/// What an operation runs as.
+enum Mode<O: Operation> {
     /// A read for its caller alone, which nothing cancels once it has a thread.
     Read(Arc<Entry>),
     Change(Arc<Job<O>>),
@@ -92,7 +90,7 @@ enum Phase {
     Cancelled,
 }
 
-impl<O: Operation> Run<O> {
+impl<O: Operation> Mode<O> {
     fn job(&self) -> Option<&Arc<Job<O>>> {
         match self {
             Self::Read(_) => None,
@@ -101,7 +99,7 @@ impl<O: Operation> Run<O> {
     }
 }
 
-impl<O: Operation> Clone for Run<O> {
+impl<O: Operation> Clone for Mode<O> {
     fn clone(&self) -> Self {
         match self {
             Self::Read(entry) => Self::Read(Arc::clone(entry)),
@@ -207,16 +205,19 @@ impl Executor {
         requester: impl Into<Requester>,
         operation: O,
     ) -> Result<O::Output, Error> {
-        operation.check_allowed(&self.node).map_err(|error| self.node.described(&operation, error))?;
+        if let Err(error) = operation.check_allowed(&self.node) {
+            return conclude(&self.node, &operation, Err(error));
+        }
         let requester = requester.into();
         let work = Arc::new(Tracked::new(operation));
         if O::COALESCE == Coalesce::Never {
             let number = self.requests.add(requester.call, None, Arc::clone(&work) as _);
-            let run = Run::Read(Arc::new(self.entry(number)));
+            let mode = Mode::Read(Arc::new(self.entry(number)));
             let _waiting = Waiting { requests: &self.requests, number };
             let guard = Arc::new(self.node.locks.acquire(Vec::new()).await);
-            let result = self.run_in_pools(&work, requester, &run, &guard).await;
-            return result.map_err(|error| self.node.described(&work.operation, error));
+            let result = self.run_in_pools(&work, requester, &mode, &guard).await;
+            let result = caught(result).unwrap_or_else(|_| Err(OperationError::too_many_reruns(MAX_RUNS)));
+            return conclude(&self.node, &work.operation, result);
         }
         let (mut receiver, number, begun) = self.join_or_begin(work, requester);
         let _entry = begun.is_none().then(|| self.entry(number));
@@ -282,18 +283,23 @@ impl Executor {
         held: &mut Option<Arc<Guard>>,
     ) -> OperationResult<O::Output> {
         for _ in 0..MAX_RUNS {
-            let keys = self.lock_keys(job).await?;
-            let guard = Arc::new(self.lock(job, keys).await?);
-            let requester = Requester { client: job.client, ..Requester::default() };
-            match self.run_in_pools(&job.work, requester, &Run::Change(Arc::clone(job)), &guard).await {
-                Err(error) if error.rerun == Some(Rerun::WithOtherLocks) => {}
-                result => {
-                    *held = Some(guard);
-                    return result;
-                }
+            if let Ok(result) = caught(self.run_locked(job, held).await) {
+                return result;
             }
         }
-        Err(OperationError::too_many_reruns())
+        Err(OperationError::too_many_reruns(MAX_RUNS))
+    }
+
+    /// Runs the job once, under the locks that it needs now. Stores the locks in `held` unless the job must be run again.
+    async fn run_locked<O: Operation>(&self, job: &Arc<Job<O>>, held: &mut Option<Arc<Guard>>) -> RunResult<O::Output> {
+        let keys = self.lock_keys(job).await?;
+        let guard = Arc::new(self.lock(job, keys).await?);
+        let requester = Requester { client: job.client, ..Requester::default() };
+        let result = self.run_in_pools(&job.work, requester, &Mode::Change(Arc::clone(job)), &guard).await;
+        if !matches!(result, Err(Stop::Rerun(_))) {
+            *held = Some(guard);
+        }
+        result
     }
 
     async fn lock<O: Operation>(&self, job: &Arc<Job<O>>, keys: Vec<LockKey>) -> OperationResult<Guard> {
@@ -309,7 +315,7 @@ impl Executor {
         guard
     }
 
-    async fn lock_keys<O: Operation>(&self, job: &Arc<Job<O>>) -> OperationResult<Vec<LockKey>> {
+    async fn lock_keys<O: Operation>(&self, job: &Arc<Job<O>>) -> RunResult<Vec<LockKey>> {
         if !O::RESOLVES_LOCKS {
             return job.work.operation.lock_keys(&self.node);
         }
@@ -326,14 +332,14 @@ impl Executor {
         &self,
         work: &Arc<Tracked<O>>,
         requester: Requester,
-        run: &Run<O>,
+        mode: &Mode<O>,
         guard: &Arc<Guard>,
-    ) -> OperationResult<O::Output> {
+    ) -> RunResult<O::Output> {
         let operation = &work.operation;
         let (mut pools, mut resource) = (vec![O::POOL], operation.resource());
         loop {
             let pool = pools[pools.len() - 1];
-            let job = run.job().cloned();
+            let job = mode.job().cloned();
             let is_read = job.is_none();
             let commit = job.map(|job| Arc::new(move || job.advance(Some(Phase::Changing))) as Commit);
             let ctx = OperationContext::new(Arc::clone(guard), commit, Some(pools.clone()));
@@ -347,14 +353,14 @@ impl Executor {
                     drop(tokio::spawn(std::future::ready(())));
                 }
                 work.progress.runs_in(pool);
-                catch_panic(|| operation.run(&self.node, &ctx))
+                catch_panic(|| operation.run(Run::new(&self.node, &ctx)))
             } else {
                 let holder = Holder { resource: resource.clone(), client: requester.client, is_exempt: false };
                 // In a box, so that the future of a read that needs no other thread is half as large.
-                Box::pin(self.run_on_thread(pool, holder, work, run, ctx)).await
+                Box::pin(self.run_on_thread(pool, holder, work, mode, ctx)).await
             };
             match result {
-                Err(OperationError { rerun: Some(Rerun::InPool(other, of)), .. }) => {
+                Err(Stop::Rerun(Rerun::InPool(other, of))) => {
                     pools.push(other);
                     resource = of.or_else(|| operation.resource());
                 }
@@ -368,25 +374,25 @@ impl Executor {
         pool: PoolKind,
         holder: Holder,
         work: &Arc<Tracked<O>>,
-        run: &Run<O>,
+        mode: &Mode<O>,
         ctx: OperationContext,
-    ) -> OperationResult<O::Output> {
+    ) -> RunResult<O::Output> {
         // A change in progress bypasses the shares, so that it is not left half done.
-        let is_changing = run.job().is_some_and(|job| *job.phase() == Phase::Changing);
+        let is_changing = mode.job().is_some_and(|job| *job.phase() == Phase::Changing);
         work.progress.waits_for_thread(pool);
         let wait = self.pools.thread(pool, Holder { is_exempt: is_changing, ..holder });
-        let thread = match run.job() {
+        let thread = match mode.job() {
             Some(job) => job.while_wanted(wait).await?,
             None => wait.await,
         };
         work.progress.runs_in(pool);
-        let (node, work, run) = (Arc::clone(&self.node), Arc::clone(work), run.clone());
+        let (node, work, mode) = (Arc::clone(&self.node), Arc::clone(work), mode.clone());
         let body = move || {
             // The share in the entry of a read ends with this closure.
-            if run.job().is_some_and(|job| !job.advance(Some(Phase::Reading))) {
-                return Err(OperationError::cancelled());
+            if mode.job().is_some_and(|job| !job.advance(Some(Phase::Reading))) {
+                return Err(OperationError::cancelled().into());
             }
-            work.operation.run(&node, &ctx)
+            work.operation.run(Run::new(&node, &ctx))
         };
         thread.run(body).await
     }
@@ -402,7 +408,7 @@ impl Executor {
         }
     }
 
-    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+    pub(crate) fn jobs(&self) -> MutexGuard<'_, Jobs> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -429,7 +435,7 @@ impl<O: Operation> RegisteredJob<O> {
 
     fn publish(&self, result: OperationResult<O::Output>) {
         self.executor.node.locks.end(self.job.owner());
-        let result = result.map_err(|error| self.executor.node.described(&self.job.work.operation, error));
+        let result = conclude(&self.executor.node, &self.job.work.operation, result);
         self.job.result.send_replace(Some(result));
     }
 }
@@ -455,11 +461,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::Executor;
-    use crate::error::{Kind, OperationResult};
-    use crate::executor::context::OperationContext;
-    use crate::executor::locks::LockKey;
+    use crate::error::Kind;
     use crate::executor::operation::{Coalesce, Operation, sealed::Sealed};
-    use crate::executor::pool_kind::PoolKind;
+    use crate::node::run::Run;
+    use crate::scheduling::locks::LockKey;
+    use crate::scheduling::pool_kind::PoolKind;
+    use crate::scheduling::stop::RunResult;
     use crate::{Config, Node};
 
     /// An operation that panics when its lock keys are determined, before it has a thread.
@@ -478,11 +485,11 @@ mod tests {
             "demonstrate a defect".into()
         }
 
-        fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
             panic!("a defect, made for this test")
         }
 
-        fn run(&self, _node: &Node, _ctx: &OperationContext) -> OperationResult<()> {
+        fn run(&self, _run: Run<'_>) -> RunResult<()> {
             Ok(())
         }
     }

@@ -13,19 +13,23 @@ use os::abi::{DiskAttributes, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_P
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str};
 
 use crate::config::Config;
+use crate::devices::disk::{Disk, OPEN_FOR_QUERY, device_number};
+use crate::devices::file_system::{self, FileSystem};
+use crate::devices::partition_table::Partition;
+use crate::devices::reparse_point::{Link, win32_name};
+use crate::devices::{buffer, disk_identifiers, smbios, volume};
 use crate::error::{OperationError, OperationResult};
-use crate::ops::smb::reading;
-use crate::ops::system::firmware_serial;
+use crate::error_class::ErrorClass;
+use crate::host::Host;
+use crate::host::device_queries::Device;
 use crate::paths::on_node;
+use crate::paths::opening::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
 use crate::paths::remove_tree::names;
-use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW, WorkingDirectories};
+use crate::paths::working_directories::WorkingDirectories;
+use crate::readings::all_disks::read_listed;
+use crate::readings::file_system::detect;
+use crate::readings::share;
 use crate::types::{DiskNumber, HostPath, UncPath, VolumeId, components};
-use crate::windows::device_queries::Device;
-use crate::windows::disk_device::{self, Disk, OPEN_FOR_QUERY};
-use crate::windows::error_class::ErrorClass;
-use crate::windows::file_system::{self, FileSystem};
-use crate::windows::reparse_point::{Link, win32_name};
-use crate::windows::{Host, buffer, disk_identifiers, volume_device};
 
 /// The directories of the pods' own files, which can be very large and have no links of csi-proxy.
 const SKIPPED: [&str; 1] = ["kubernetes.io~empty-dir"];
@@ -127,7 +131,7 @@ impl DiskReadings {
             disk.attributes().map(|bits| (bits & DiskAttributes::OFFLINE != 0, bits & DiskAttributes::READ_ONLY != 0));
         let table = disk.partition_table();
         let partitions = table.map(|table| {
-            let reading = |partition: &disk_device::Partition| PartitionReadings {
+            let reading = |partition: &Partition| PartitionReadings {
                 number: partition.number,
                 offset: partition.offset,
                 length: partition.length,
@@ -147,14 +151,14 @@ impl DiskReadings {
 
 impl VolumeReadings {
     fn of(host: &Host, id: VolumeId) -> Self {
-        let space = volume_device::stats(host, id).map(|stats| (stats.total, stats.total - stats.used));
-        let device = volume_device::open(host, id, &OPEN_FOR_QUERY);
-        let extents = device.and_then(|device| Ok(volume_device::extents(&*device)?));
+        let os = host.os();
+        let space = file_system::stats(os, id).map(|stats| (stats.total, stats.total - stats.used));
+        let extents = volume::extents_of(os, id);
         let disks = extents.map(|extents| extents.iter().map(|extent| DiskNumber(extent.disk_number)).collect());
-        let opened = volume_device::open(host, id, &volume_device::OPEN_FOR_READ);
+        let opened = volume::open(os, id, &volume::OPEN_FOR_READ);
         let file_system = opened.and_then(|handle| Ok(file_system::name_of(&*handle)?));
-        let formatted = file_system::detect(host, id).map(|found| found != FileSystem::Raw);
-        let paths = host.os().volume_paths(&id.to_windows()).map_err(Into::into);
+        let formatted = detect(host, id).map(|found| found != FileSystem::Raw);
+        let paths = os.volume_paths(&id.to_windows()).map_err(Into::into);
         let text = |paths: Vec<os::U16String>| paths.iter().map(|path| path.to_string_lossy()).collect();
         Self { id, disks, space, file_system, formatted, paths: paths.map(text) }
     }
@@ -189,8 +193,7 @@ impl Inspector {
     /// Reads all disks. Returns those that could be opened and have answered in time, and the error of the first other one:
     /// `SEM_TIMEOUT` if it has not answered.
     pub fn disks(&self) -> OperationResult<(Vec<DiskReadings>, Option<OsError>)> {
-        let (disks, unread) =
-            disk_device::read_all(&self.host, |os, disk| DiskReadings::of(&disk.reopened_for_read(os)))?;
+        let (disks, unread) = read_listed(&self.host, |os, disk| DiskReadings::of(&disk.reopened_for_read(os)))?;
         let first_error = unread.first().map(|disk| disk.code);
         Ok((disks.into_iter().map(|(_, readings)| readings).collect(), first_error))
     }
@@ -198,7 +201,7 @@ impl Inspector {
     /// Returns the number of the disk whose device has this path (`\\?\scsi#disk&...`); `None` for another device.
     pub fn disk_at(&self, path: &U16Str) -> OperationResult<Option<DiskNumber>> {
         let device = self.host.os().open(&NtPath::from_win32(path), &OPEN_FOR_QUERY)?;
-        Ok(disk_device::device_number(&*device)?)
+        Ok(device_number(&*device)?)
     }
 
     /// Reads all volumes, in the order of their names. Each reading of a volume that has not answered in time fails with
@@ -216,7 +219,7 @@ impl Inspector {
 
     /// Reads the serial number of the machine in its firmware table; `None` if the table has none.
     pub fn firmware_serial(&self) -> OperationResult<Option<String>> {
-        Ok(firmware_serial(&self.host)?)
+        Ok(smbios::read_serial(self.host.os())?)
     }
 
     /// Opens a directory, links in its path followed, and returns the name of its file system.
@@ -303,8 +306,8 @@ impl Inspector {
     }
 
     /// Reads the root directory of a share as a request for its mapping does. Takes as long as Windows waits for the server.
-    pub fn read_share(&self, share: &UncPath) -> OperationResult<()> {
-        Ok(reading::list(&self.host, share, true)?)
+    pub fn read_share(&self, remote: &UncPath) -> OperationResult<()> {
+        Ok(share::list(self.host.os(), remote, true)?)
     }
 
     /// Returns whether the directory at `path` (as in [`VolumeReadings::paths`]) is on `volume`.

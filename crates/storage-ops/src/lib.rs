@@ -44,25 +44,29 @@
 //! | [`inspect`] | single native readings, for diagnosing a node |
 
 mod config;
+mod devices;
 mod error;
+mod error_class;
 mod executor;
+mod host;
 pub mod inspect;
 mod node;
 mod ops;
 mod paths;
+mod provider;
+mod readings;
+mod scheduling;
+mod sync;
 mod types;
-mod windows;
 
 pub use config::{Config, Timeouts};
 pub use error::{Error, Kind, OperationError, OperationResult};
 pub use executor::Executor;
-pub use executor::activity::{ActiveRequest, Activity, LockUse, LockWaitCount, PoolUse, RequestState};
-pub use executor::locks::LockKey;
+pub use executor::activity::{ActiveRequest, Activity, LockUse, LockWaitCount, RequestState};
 pub use executor::operation::{Coalesce, Operation};
-pub use executor::pool_kind::PoolKind;
 pub use executor::progress::{Call, Requester};
-pub use executor::shares::ClientId;
-pub use executor::worker_pools::BLOCKING_THREADS;
+pub use host::fallback::{FallbackCount, fallback_table};
+pub use host::wmi_calls::WmiCallCount;
 pub use node::Node;
 pub use ops::disk::{
     GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations, PartitionDisk, Rescan,
@@ -83,9 +87,11 @@ pub use ops::volume::{
     GetDiskNumberFromVolumeId, GetVolumeStats, IsVolumeFormatted, ListVolumesOnDisk, WriteVolumeCache,
 };
 pub use os::Secret;
+pub use scheduling::locks::LockKey;
+pub use scheduling::pool_kind::PoolKind;
+pub use scheduling::quotas::ClientId;
+pub use scheduling::worker_pools::{BLOCKING_THREADS, PoolUse};
 pub use types::{
     AllowedPortal, Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext, ServiceInfo,
     ServiceName, SmbServer, TargetPortal, UncPath, VolumeId, VolumeStats,
 };
-pub use windows::fallback::{FallbackCount, fallback_table};
-pub use windows::provider_calls::ProviderCallCount;

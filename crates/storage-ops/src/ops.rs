@@ -5,7 +5,6 @@ use crate::executor::operation::sealed::Sealed;
 pub(crate) mod disk;
 pub(crate) mod filesystem;
 pub(crate) mod iscsi;
-pub(crate) mod node_volumes;
 pub(crate) mod smb;
 pub(crate) mod system;
 pub(crate) mod volume;

@@ -1,9 +1,9 @@
 //! A fact, its source and its check.
 
-use crate::node::{TestNode, Unavailable};
+use crate::node::TestNode;
 
-/// The result of a check. A fact that does not hold is a panic, as in every test.
-pub type Verdict = Result<(), Unavailable>;
+/// A check. It panics if the fact does not hold, and calls [`missing`](crate::missing) if the system lacks what it needs.
+type Check = fn(&dyn TestNode);
 
 /// How Windows behaves, in one sentence.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub struct Fact {
     pub origin: Origin,
     /// The check.
     pub check: Check,
-    /// What Wine does instead or lacks, if this check fails there.
+    /// What Wine does instead or lacks, if the check fails there.
     pub wine: Option<&'static str>,
 }
 
@@ -29,51 +29,21 @@ pub enum Origin {
     Assumed(&'static str),
 }
 
-/// How a fact is checked.
-#[derive(Clone, Copy, Debug)]
-pub enum Check {
-    /// By this function.
-    Test(fn(&dyn TestNode) -> Verdict),
-    /// Not at all. The reason, such as that no operation can meet it.
-    None(&'static str),
-}
-
 impl Fact {
     /// Returns a fact with public sources.
-    pub const fn published(
-        id: &'static str,
-        sentence: &'static str,
-        source: &'static str,
-        check: fn(&dyn TestNode) -> Verdict,
-    ) -> Self {
-        Self { id, sentence, origin: Origin::Published(source), check: Check::Test(check), wine: None }
+    pub const fn published(id: &'static str, sentence: &'static str, source: &'static str, check: Check) -> Self {
+        Self { id, sentence, origin: Origin::Published(source), check, wine: None }
     }
 
     /// Returns a fact for which no public source was found.
-    pub const fn assumed(
-        id: &'static str,
-        sentence: &'static str,
-        reason: &'static str,
-        check: fn(&dyn TestNode) -> Verdict,
-    ) -> Self {
-        Self { id, sentence, origin: Origin::Assumed(reason), check: Check::Test(check), wine: None }
+    pub const fn assumed(id: &'static str, sentence: &'static str, reason: &'static str, check: Check) -> Self {
+        Self { id, sentence, origin: Origin::Assumed(reason), check, wine: None }
     }
 
-    /// Returns a published fact that is not checked, for this reason.
-    pub const fn unchecked(
-        id: &'static str,
-        sentence: &'static str,
-        source: &'static str,
-        reason: &'static str,
-    ) -> Self {
-        Self { id, sentence, origin: Origin::Published(source), check: Check::None(reason), wine: None }
-    }
-
-    /// States what Wine does instead, or lacks. The check is skipped there.
+    /// States what Wine does instead, or lacks.
     #[must_use]
-    pub const fn wine(mut self, differs: &'static str) -> Self {
-        self.wine = Some(differs);
-        self
+    pub const fn wine(self, differs: &'static str) -> Self {
+        Self { wine: Some(differs), ..self }
     }
 }
 

@@ -22,7 +22,6 @@ mod open_device;
 mod open_handle;
 mod open_rights;
 mod open_volume;
-mod pipe;
 mod provider;
 mod registry;
 mod reparse;
@@ -47,13 +46,15 @@ pub struct Subject {
     pub title: &'static str,
     /// The facts, by module.
     modules: &'static [&'static [Fact]],
+    /// What Wine lacks, if all checks fail there.
+    wine: Option<&'static str>,
 }
 
 /// All subjects, in the order of docs/facts.md.
 pub const SUBJECTS: &[Subject] = &[
-    Subject {
-        title: "Opening by name",
-        modules: &[
+    Subject::new(
+        "Opening by name",
+        &[
             open::FACTS,
             open_rights::FACTS,
             open_below::FACTS,
@@ -61,41 +62,51 @@ pub const SUBJECTS: &[Subject] = &[
             open_device::FACTS,
             open_handle::FACTS,
         ],
-    },
-    Subject { title: "Sharing", modules: &[share::FACTS] },
-    Subject { title: "Deleting", modules: &[delete::FACTS] },
-    Subject { title: "Reparse points: setting, reading, removing", modules: &[reparse_data::FACTS] },
-    Subject { title: "Reparse points: following", modules: &[reparse_walk::FACTS] },
-    Subject { title: "Mounted folders", modules: &[mount::FACTS] },
-    Subject { title: "Listing a directory", modules: &[list::FACTS] },
-    Subject {
-        title: "Information about files, final paths, flushing",
-        modules: &[information::FACTS, final_path::FACTS, flush::FACTS],
-    },
-    Subject { title: "Disks as devices", modules: &[disk::FACTS, disk_attributes::FACTS, disk_property::FACTS] },
-    Subject { title: "Information about file systems, removed disks", modules: &[file_system::FACTS] },
-    Subject { title: "Volumes as devices", modules: &[volume::FACTS, volume_content::FACTS] },
-    Subject { title: "The storage provider: disks", modules: &[wmi_disk::FACTS, wmi_disk_method::FACTS] },
-    Subject { title: "The storage provider: partitions", modules: &[wmi_partition::FACTS] },
-    Subject { title: "The storage provider: volumes", modules: &[wmi_volume::FACTS] },
-    Subject { title: "WMI: jobs, caches, codes", modules: &[wmi::FACTS] },
-    Subject { title: "SMB global mappings", modules: &[smb::FACTS] },
-    Subject { title: "The iSCSI initiator", modules: &[iscsi::FACTS] },
-    Subject { title: "Services", modules: &[service::FACTS] },
-    Subject { title: "Pipes, accounts, containers", modules: &[pipe::FACTS] },
-    Subject { title: "Registry, names and addresses of the node", modules: &[registry::FACTS, computer::FACTS] },
-    Subject { title: "Firmware", modules: &[firmware::FACTS] },
+    ),
+    Subject::new("Sharing", &[share::FACTS]),
+    Subject::new("Deleting", &[delete::FACTS]),
+    Subject::new("Reparse points: setting, reading, removing", &[reparse_data::FACTS])
+        .missing_in_wine("it does not implement reparse points"),
+    Subject::new("Reparse points: following", &[reparse_walk::FACTS])
+        .missing_in_wine("it does not implement reparse points"),
+    Subject::new("Mounted folders", &[mount::FACTS]),
+    Subject::new("Listing a directory", &[list::FACTS]),
+    Subject::new(
+        "Information about files, final paths, flushing",
+        &[information::FACTS, final_path::FACTS, flush::FACTS],
+    ),
+    Subject::new("Disks as devices", &[disk::FACTS, disk_attributes::FACTS, disk_property::FACTS]),
+    Subject::new("Information about file systems, removed disks", &[file_system::FACTS]),
+    Subject::new("Volumes as devices", &[volume::FACTS, volume_content::FACTS]),
+    Subject::new("The storage provider: disks", &[wmi_disk::FACTS, wmi_disk_method::FACTS])
+        .missing_in_wine(provider::WINE),
+    Subject::new("The storage provider: partitions", &[wmi_partition::FACTS]).missing_in_wine(provider::WINE),
+    Subject::new("The storage provider: volumes", &[wmi_volume::FACTS]).missing_in_wine(provider::WINE),
+    Subject::new("WMI: jobs, caches, codes", &[wmi::FACTS]),
+    Subject::new("SMB global mappings", &[smb::FACTS]),
+    Subject::new("The iSCSI initiator", &[iscsi::FACTS]),
+    Subject::new("Services", &[service::FACTS]),
+    Subject::new("Registry, names and addresses of the node", &[registry::FACTS, computer::FACTS]),
+    Subject::new("Firmware", &[firmware::FACTS]),
 ];
 
 impl Subject {
+    const fn new(title: &'static str, modules: &'static [&'static [Fact]]) -> Self {
+        Self { title, modules, wine: None }
+    }
+
+    const fn missing_in_wine(self, what: &'static str) -> Self {
+        Self { wine: Some(what), ..self }
+    }
+
     /// Returns the facts about this subject.
-    pub fn facts(&self) -> impl Iterator<Item = &'static Fact> {
-        self.modules.iter().copied().flatten()
+    pub fn facts(&self) -> impl Iterator<Item = Fact> {
+        self.modules.iter().copied().flatten().map(|fact| Fact { wine: fact.wine.or(self.wine), ..*fact })
     }
 }
 
 /// Returns all facts in the order of docs/facts.md.
-pub fn all() -> Vec<&'static Fact> {
+pub fn all() -> Vec<Fact> {
     SUBJECTS.iter().flat_map(Subject::facts).collect()
 }
 

@@ -6,6 +6,7 @@ use os::abi::{ControlCode, DriveLayout, PartitionEntry, PartitionStyle};
 use os::{Access, NtPath, Open, Options, Os, OsError, Uuid};
 use os_sim::{Sim, Snapshot};
 use storage_ops::{Error, Node};
+use zerocopy::FromBytes;
 
 use crate::request::{Answer, Request};
 
@@ -99,19 +100,13 @@ fn table(sim: &Sim, disk: u32) -> Option<Table> {
     let handle = sim.open(&NtPath::disk(disk), &how).ok()?;
     let mut buffer = vec![0; 1 << 14];
     let filled = handle.control(ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], &mut buffer).ok()?;
-    let (head, mut rest) = buffer.get(..filled)?.split_at_checked(size_of::<DriveLayout>())?;
-    let word = |at: usize| head.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
-    let mut partitions = Vec::new();
-    for _ in 0..word(4)? {
-        let (entry, more) = rest.split_at_checked(size_of::<PartitionEntry>())?;
-        let offset = i64::from_le_bytes(entry.get(8..16)?.try_into().ok()?);
-        // The empty entries of an MBR have number 0.
-        if entry.get(24..28)? != [0; 4] {
-            partitions.push((offset, entry.get(48..64)?.try_into().ok()?));
-        }
-        rest = more;
-    }
-    Some(Table { style: word(0)?, disk_id: head.get(8..24)?.try_into().ok()?, partitions })
+    let (head, rest) = DriveLayout::read_from_prefix(&buffer[..filled]).ok()?;
+    let entries = rest.chunks_exact(size_of::<PartitionEntry>()).take(head.partition_count as usize);
+    let entries = entries.map(|entry| PartitionEntry::read_from_bytes(entry).expect("an entry"));
+    // The empty entries of an MBR have number 0.
+    let used = entries.filter(|entry| entry.number != 0);
+    let partitions = used.map(|entry| (entry.offset, entry.id)).collect();
+    Some(Table { style: head.style, disk_id: head.disk_id, partitions })
 }
 
 /// Checks that nothing is held after all operations have ended: no lock, no job, and no handle but those that the node

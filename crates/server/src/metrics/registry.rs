@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::{GROUP_VERSIONS, GroupVersion};
-use storage_ops::{ActiveRequest, Activity, FallbackCount, LockWaitCount, PoolUse, ProviderCallCount, RequestState};
+use storage_ops::{ActiveRequest, Activity, FallbackCount, LockWaitCount, PoolUse, WmiCallCount, RequestState};
 
 use crate::metrics::rpc::{self, RpcMetrics};
 use crate::metrics::text_format::{write_head, write_labelled, write_single};
@@ -113,7 +113,7 @@ impl Metrics {
         let help = "Clients that watch the health of a service.";
         write_single(text, "csi_proxy_health_watches", "gauge", help, number(self.state.health_watches()))?;
         write_fallbacks(text, &executor.node().fallbacks())?;
-        write_provider_calls(text, &executor.node().provider_calls())?;
+        write_wmi_calls(text, &executor.node().wmi_calls())?;
         write_build_info(text)
     }
 
@@ -162,7 +162,7 @@ fn write_build_info(text: &mut String) -> fmt::Result {
 }
 
 /// Writes how many calls of WMI were made, by class and method. The program has about fifty pairs of these.
-fn write_provider_calls(text: &mut String, calls: &[ProviderCallCount]) -> fmt::Result {
+fn write_wmi_calls(text: &mut String, calls: &[WmiCallCount]) -> fmt::Result {
     let name = "csi_proxy_wmi_call_seconds";
     write_head(
         text,
@@ -170,13 +170,13 @@ fn write_provider_calls(text: &mut String, calls: &[ProviderCallCount]) -> fmt::
         "summary",
         "Duration of the calls of WMI, by class and method; query = read its instances.",
     )?;
-    for ProviderCallCount { class, method, calls, time, .. } in calls {
+    for WmiCallCount { class, method, calls, time, .. } in calls {
         let labels = format!("class=\"{class}\",method=\"{method}\"");
         writeln!(text, "{name}_sum{{{labels}}} {}\n{name}_count{{{labels}}} {calls}", time.as_secs_f64())?;
     }
     let name = "csi_proxy_wmi_call_failures_total";
     write_head(text, name, "counter", "Calls of WMI that failed or did not end in their time, by class and method.")?;
-    for ProviderCallCount { class, method, failures, .. } in calls {
+    for WmiCallCount { class, method, failures, .. } in calls {
         writeln!(text, "{name}{{class=\"{class}\",method=\"{method}\"}} {failures}")?;
     }
     Ok(())
@@ -207,9 +207,9 @@ mod tests {
 
     use tonic::Code;
 
-    use storage_ops::{FallbackCount, ProviderCallCount};
+    use storage_ops::{FallbackCount, WmiCallCount};
 
-    use super::{Metrics, write_fallbacks, write_provider_calls};
+    use super::{Metrics, write_fallbacks, write_wmi_calls};
     use crate::admission::limits::Limits;
     use crate::metrics::rpc::BUCKETS;
     use crate::server_state::ServerState;
@@ -273,7 +273,7 @@ mod tests {
         let mut text = String::new();
         let (class, method) = ("MSFT_Disk".to_owned(), "query".to_owned());
         let time = Duration::from_millis(1500);
-        write_provider_calls(&mut text, &[ProviderCallCount { class, method, calls: 3, failures: 1, time }]).unwrap();
+        write_wmi_calls(&mut text, &[WmiCallCount { class, method, calls: 3, failures: 1, time }]).unwrap();
         let labels = r#"{class="MSFT_Disk",method="query"}"#;
         for line in ["call_seconds_sum{} 1.5", "call_seconds_count{} 3", "call_failures_total{} 1"] {
             let line = format!("csi_proxy_wmi_{}", line.replace("{}", labels));

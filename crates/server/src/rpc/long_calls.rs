@@ -82,7 +82,7 @@ fn log_line(activity: &Activity, request: &ActiveRequest, call: &Call, age: Dura
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use storage_ops::{ClientId, LockKey, LockUse, PoolKind};
+    use storage_ops::{ClientId, DiskNumber, LockKey, LockUse, PoolKind};
     use tracing_subscriber::filter::LevelFilter;
 
     use super::*;
@@ -94,7 +94,7 @@ mod tests {
     }
 
     fn activity(requests: Vec<ActiveRequest>) -> Activity {
-        let lock = LockUse { key: LockKey::Disk(1), held_by: vec![1], held_by_others: 0, waiting: vec![2] };
+        let lock = LockUse { key: LockKey::Disk(DiskNumber(1)), held_by: vec![1], held_by_others: 0, waiting: vec![2] };
         Activity { requests, pools: Vec::new(), locks: vec![lock] }
     }
 
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_call_that_hangs_is_reported_with_what_it_waits_for_and_then_rarely() {
         let (running, waiting) =
-            (RequestState::Running(PoolKind::Disks), RequestState::WaitingForLock(LockKey::Disk(1)));
+            (RequestState::Running(PoolKind::Disks), RequestState::WaitingForLock(LockKey::Disk(DiskNumber(1))));
         let activity = activity(vec![request(1, running), request(2, waiting)]);
         let mut reported = Reported::default();
         let mut at = |seconds: u64| lines(|| reported.log(&activity, Duration::from_secs(seconds)));

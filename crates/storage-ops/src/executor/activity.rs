@@ -4,9 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::executor::Executor;
-use crate::executor::locks::{KeyUse, LockKey, QueuedRequest};
-use crate::executor::pool_kind::PoolKind;
 use crate::executor::progress::{Call, Request, Stage};
+use crate::scheduling::locks::{KeyUse, LockKey, QueuedRequest};
+use crate::scheduling::pool_kind::PoolKind;
+use crate::scheduling::worker_pools::PoolUse;
 
 /// What an executor does at one moment. The parts are read one after the other, so they may differ by what happened in
 /// between.
@@ -62,19 +63,6 @@ impl fmt::Display for RequestState {
             Self::Sharing(None) => f.write_str("sharing the result of another request"),
         }
     }
-}
-
-/// How much of a pool is in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolUse {
-    /// The pool.
-    pub pool: PoolKind,
-    /// How many threads it may have.
-    pub threads: usize,
-    /// How many of them are in use.
-    pub busy: usize,
-    /// How many operations wait for one of them.
-    pub waiting: usize,
 }
 
 /// How often and how long changes have waited for locks that others had.

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::hash::Hash;
 
-use crate::error::OperationResult;
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
-use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::error::{Error, OperationResult};
 use crate::node::Node;
+use crate::node::run::Run;
+use crate::scheduling::locks::LockKey;
+use crate::scheduling::pool_kind::{PoolKind, Resource};
+use crate::scheduling::stop::RunResult;
 
 /// A storage operation with its arguments. Two equal operations request the same thing.
 ///
@@ -44,12 +45,30 @@ pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sy
     /// Returns the keys that the operation must lock; none for an operation that only reads.
     ///
     /// A volume is locked by the key of its disk, which is looked up here and checked again by [`Self::run`].
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(Vec::new())
     }
 
     /// Runs the operation under its locks.
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output>;
+    fn run(&self, run: Run<'_>) -> RunResult<Self::Output>;
+}
+
+/// How often an operation is run before it fails: it is run again because its volume has moved to another disk, or because
+/// it needs a thread of another pool.
+pub(crate) const MAX_RUNS: usize = 6;
+
+/// Converts the result of an operation to that of its request: adds the name and the description of the operation to an
+/// error, and records a refused link.
+pub(crate) fn conclude<O: Operation>(
+    node: &Node,
+    operation: &O,
+    result: OperationResult<O::Output>,
+) -> Result<O::Output, Error> {
+    result.map_err(|error| {
+        let error = Error::new(O::NAME, operation.describe(), error);
+        node.refused_links.record(&error);
+        error
+    })
 }
 
 /// Whether an operation may share the result of an equal one that is in progress (request coalescing).

@@ -6,14 +6,14 @@
 //! [`Executor::activity`]: crate::Executor::activity
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::executor::operation::Operation;
-use crate::executor::pool_kind::PoolKind;
-use crate::executor::shares::ClientId;
+use crate::scheduling::pool_kind::PoolKind;
+use crate::scheduling::quotas::ClientId;
+use crate::sync::Arc;
 
 /// The call of an RPC that requests an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,7 +268,7 @@ impl Drop for Entry {
 #[cfg(test)]
 mod tests {
     use super::{Progress, Stage};
-    use crate::executor::pool_kind::PoolKind;
+    use crate::scheduling::pool_kind::PoolKind;
 
     #[test]
     fn progress_tells_the_stage_and_the_locks() {

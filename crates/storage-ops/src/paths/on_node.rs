@@ -7,13 +7,12 @@
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Handle, NtPath, Open, Os, OsError, PathForm, U16Str, U16String};
 
+use crate::devices::buffer;
+use crate::devices::reparse_point::Link;
 use crate::error::{OperationError, OperationResult};
-use crate::executor::pool_kind::Resource;
-use crate::paths::links::MAX_LINKS;
-use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
+use crate::paths::opening::{MAX_LINKS, NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
+use crate::paths::refused_links;
 use crate::types::{HostPath, VolumeId, components, upper_case};
-use crate::windows::buffer;
-use crate::windows::reparse_point::Link;
 
 /// Opens the object at `path`; links to other places on the node are followed.
 ///
@@ -55,7 +54,7 @@ pub(crate) fn roots(os: &dyn Os, path: &HostPath, roots: &mut Vec<Box<dyn Handle
         roots.push(os.open(&path.root(), &OPEN_NOFOLLOW)?);
         path = match path.open(os, &OPEN_NOFOLLOW)? {
             Found::Object(_) => return Ok(()),
-            Found::Link(link, _) if matches!(link.resource(), Some(Resource::Server(_))) => return Ok(()),
+            Found::Link(link, _) if link.server().is_some() => return Ok(()),
             Found::Link(link, at) => path.behind(&link, at)?,
         };
     }
@@ -166,8 +165,9 @@ impl RootedPath {
 }
 
 fn off_node() -> OperationError {
-    let reason = "the path leads off the node (by a link, or because the drive is no volume) and was not followed";
-    OperationError { code: Some(OsError::REPARSE_POINT_ENCOUNTERED), ..OperationError::precondition(reason) }
+    refused_links::refusal(
+        "the path leads off the node (by a link, or because the drive is no volume) and was not followed",
+    )
 }
 
 fn names_of(path: &HostPath) -> Vec<U16String> {

@@ -20,11 +20,11 @@ use std::sync::OnceLock;
 
 use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, U16Str, U16String};
 
-use crate::paths::working_directories::OPEN_NOFOLLOW;
+use crate::error_class::ErrorClass;
+use crate::host::Host;
+use crate::host::fallback::Fallback;
+use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::types::{HostPath, components};
-use crate::windows::Host;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::Fallback;
 
 /// Paths on the system drive through links that every installation of Windows has: a junction to `C:\Users`, whose name
 /// depends on the language of Windows, and a symbolic link to `C:\ProgramData`.
@@ -57,7 +57,7 @@ impl PathLookup {
     pub(crate) fn test(&self, host: &Host) {
         let tested = self.find_proof(host).map_or_else(Tested::Unproved, Tested::Honoured);
         if let Tested::Unproved(code) = tested {
-            tracing::info!(%code, "Windows is not known to open whole paths without following links");
+            tracing::info!(%code, "single-call path lookup is disabled: Windows did not prove that it refuses links");
         }
         // A second test changes nothing.
         let _ = self.tested.set(tested);

@@ -118,6 +118,11 @@ impl HostPath {
         self.below(ancestor).is_some()
     }
 
+    /// Returns whether both paths are the same, as far as the texts tell.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.is_in(other) && other.is_in(self)
+    }
+
     /// Returns the path below `ancestor`, which is empty for `ancestor` itself; `None` if the path is not in `ancestor`.
     pub(crate) fn below(&self, ancestor: &Self) -> Option<&U16Str> {
         let (own, above) = (self.names.as_slice(), ancestor.names.as_slice());

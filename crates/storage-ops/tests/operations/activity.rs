@@ -54,7 +54,7 @@ fn gated() -> (Arc<Executor>, Gate) {
 async fn each_request_tells_what_it_does_and_what_it_waits_for() {
     let (executor, gate) = gated();
     let _open_on_drop = OpenOnDrop(gate.clone());
-    let disk = LockKey::Disk(1);
+    let disk = LockKey::Disk(DiskNumber(1));
     let first = start(&executor, 1, PARTITION);
     gate.reached_by(1).await;
     let second = start(&executor, 2, SetDiskState { disk: DiskNumber(1), online: false });
@@ -91,7 +91,7 @@ async fn each_request_tells_what_it_does_and_what_it_waits_for() {
     read.await.unwrap();
     executor.idle().await;
     assert_eq!(executor.lock_waits().waits, 1, "the change of the state of the disk waited");
-    let counts = executor.node().provider_calls();
+    let counts = executor.node().wmi_calls();
     assert!(counts.iter().any(|count| count.method == "query" && count.calls > 0), "{counts:?}");
     let activity = executor.activity();
     assert!(activity.requests.is_empty() && activity.locks.is_empty(), "{activity:?}");
@@ -144,7 +144,7 @@ async fn a_lock_that_a_call_of_windows_has_kept_is_held_by_no_request() {
     assert_eq!(error.kind(), Kind::StillRunning, "{error}");
     let activity = executor.activity();
     let [lock] = &activity.locks[..] else { panic!("{activity:?}") };
-    assert_eq!((&lock.key, &lock.held_by[..], lock.held_by_others), (&LockKey::Disk(1), &[][..], 1));
+    assert_eq!((&lock.key, &lock.held_by[..], lock.held_by_others), (&LockKey::Disk(DiskNumber(1)), &[][..], 1));
     partition(2, DAY).await.expect("it waits for the lock");
     assert!(executor.activity().locks.is_empty());
 }

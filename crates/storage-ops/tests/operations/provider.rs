@@ -86,7 +86,7 @@ fn a_method_that_returns_an_error_code_counts_as_a_failure() {
     let format = FormatVolume { volume };
     refused(&node, &format, Kind::Internal);
     node.run(&format).unwrap();
-    let counts = node.provider_calls();
+    let counts = node.wmi_calls();
     let count = counts.iter().find(|count| count.method == "Format").unwrap();
     assert_eq!((count.calls, count.failures), (2, 1), "{count:?}");
 }

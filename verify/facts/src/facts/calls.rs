@@ -5,7 +5,7 @@ use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::reparse;
-use crate::node::{TestNode, TestVolume, Unavailable, VolumeKind};
+use crate::node::{TestNode, TestVolume, VolumeKind};
 
 /// Reads information of a fixed size about a file.
 pub(crate) fn query<T>(handle: &dyn Handle, class: FileInfo) -> OsResult<T>
@@ -27,11 +27,11 @@ pub(crate) struct FatRoot {
 }
 
 /// Opens the root directory of a FAT volume for listing and for opening its entries.
-pub(crate) fn fat_root(node: &dyn TestNode) -> Result<FatRoot, Unavailable> {
-    let volume = node.volume(VolumeKind::Fat32)?;
+pub(crate) fn fat_root(node: &dyn TestNode) -> FatRoot {
+    let volume = node.volume(VolumeKind::Fat32);
     let how = Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::DIRECTORY);
     let root = node.os().open(&NtPath::volume_root(volume.id), &how).expect("the root directory opens");
-    Ok(FatRoot { volume, path: volume.guid_path().to_string_lossy(), root })
+    FatRoot { volume, path: volume.guid_path().to_string_lossy(), root }
 }
 
 /// Deletes the file when its last handle is closed.

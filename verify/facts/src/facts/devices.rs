@@ -9,7 +9,7 @@ use os::abi::{
 use os::{Access, FsInfo, Handle, NtPath, Open, Options, OsError, OsResult, Uuid};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::node::{DiskKind, System, TestDisk, TestNode, Unavailable};
+use crate::node::{DiskKind, System, TestDisk, TestNode, missing};
 
 /// The size of a buffer that every answer fits in.
 pub(crate) const ENOUGH: usize = 16 << 10;
@@ -19,9 +19,9 @@ pub(crate) const READ_WRITE: Access = Access::GENERIC_READ.union(Access::GENERIC
 
 /// Returns the system disk, for a check that asks Windows to change it and expects a refusal. Only a simulated node can
 /// spare the disk if the request succeeds after all.
-pub(crate) fn spare_system_disk(node: &dyn TestNode) -> Result<TestDisk, Unavailable> {
+pub(crate) fn spare_system_disk(node: &dyn TestNode) -> TestDisk {
     if node.system() != System::Simulator {
-        return Err(Unavailable("a system disk that may be lost".to_owned()));
+        missing("a system disk that may be lost");
     }
     node.disk(DiskKind::System)
 }

@@ -8,7 +8,7 @@ use os::{
 };
 
 use crate::network::{TargetKind, TestPortal, TestServer, TestTarget, TestUser};
-use crate::node::{System, TestNode, Unavailable};
+use crate::node::{System, TestNode};
 
 /// The class of SMB global mappings.
 pub(crate) const MAPPING: &str = "MSFT_SmbGlobalMapping";
@@ -50,14 +50,14 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// Returns the SMB server. No share of it is mapped.
-pub(crate) fn server(node: &dyn TestNode) -> Result<TestServer, Unavailable> {
-    let server = node.smb_server()?;
+pub(crate) fn server(node: &dyn TestNode) -> TestServer {
+    let server = node.smb_server();
     if node.system() != System::Simulator {
         for row in mappings(node, &server) {
             unmap(node, &row);
         }
     }
-    Ok(server)
+    server
 }
 
 /// Returns the mappings of the shares of a server.
@@ -105,8 +105,8 @@ pub(crate) fn read(node: &dyn TestNode, remote: &str) -> OsResult<()> {
 }
 
 /// Returns a target that is not connected and whose portal is not known.
-pub(crate) fn target(node: &dyn TestNode, kind: TargetKind) -> Result<TestTarget, Unavailable> {
-    let target = node.iscsi_target(kind)?;
+pub(crate) fn target(node: &dyn TestNode, kind: TargetKind) -> TestTarget {
+    let target = node.iscsi_target(kind);
     if node.system() != System::Simulator {
         for session in sessions(node, &target) {
             if session.bool("IsPersistent") == Some(true) {
@@ -118,7 +118,7 @@ pub(crate) fn target(node: &dyn TestNode, kind: TargetKind) -> Result<TestTarget
             iscsi(node, PORTAL, "Remove", &address(&target.portal)).expect("the portal is removed");
         }
     }
-    Ok(target)
+    target
 }
 
 /// Calls a method of the initiator. Returns the return value.

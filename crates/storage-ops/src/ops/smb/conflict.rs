@@ -2,15 +2,14 @@
 
 use os::{Instance, Namespace};
 
-use super::reading::{self, Unreadable};
 use super::{CLASS, remove};
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
-use crate::node::Node;
+use crate::node::run::Run;
+use crate::node::smb_mapping_record::Origin;
+use crate::provider::wmi::query;
+use crate::readings::share::{self, Unreadable};
+use crate::scheduling::locks::LockKey;
 use crate::types::{UncPath, lower_case};
-use crate::windows::mapping_record::Origin;
-use crate::windows::wmi::query;
 
 /// How many of the remaining mappings are named.
 const NAMED: usize = 3;
@@ -27,10 +26,10 @@ pub(super) struct Resolved {
 /// longer usable, unless files are open on them. Their shares are mapped again when they are asked for.
 ///
 /// Leaves a share that another operation has locked.
-pub(super) fn resolve(node: &Node, ctx: &OperationContext, remote: &UncPath) -> OperationResult<Resolved> {
+pub(super) fn resolve(run: Run<'_>, remote: &UncPath) -> OperationResult<Resolved> {
     let mut resolved = Resolved { has_removed: false, remaining: Vec::new() };
-    for (path, mapping) in others(node, remote)? {
-        match remove_if_stale(node, ctx, &path, &mapping) {
+    for (path, mapping) in others(run, remote)? {
+        match remove_if_stale(run, &path, &mapping) {
             Ok(true) => resolved.has_removed = true,
             Ok(false) => resolved.remaining.push(path),
             Err(error) if matches!(error.kind, Kind::StillRunning | Kind::Unavailable | Kind::Cancelled) => {
@@ -45,27 +44,29 @@ pub(super) fn resolve(node: &Node, ctx: &OperationContext, remote: &UncPath) -> 
 
 /// Removes the mapping of `path` if it is from before the start of Windows and is no longer usable. Returns whether it
 /// did.
-fn remove_if_stale(node: &Node, ctx: &OperationContext, path: &str, mapping: &Instance) -> OperationResult<bool> {
+fn remove_if_stale(run: Run<'_>, path: &str, mapping: &Instance) -> OperationResult<bool> {
     let Ok(remote) = UncPath::parse(path) else { return Ok(false) };
     let share = remote.share();
-    if node.smb_mappings.origin(&node.host, &share)? != Origin::BeforeStartOfWindows {
+    if run.node().smb_mappings.origin(run.host(), &share)? != Origin::BeforeStartOfWindows {
         return Ok(false);
     }
-    let Some(ctx) = ctx.try_lock(LockKey::Share(share.clone())) else { return Ok(false) };
-    match reading::read(node, &remote) {
-        Ok(()) => return Ok(false),
-        Err(Unreadable::Other(code)) => return Err(OperationError::of(code, "unreadable now")),
-        Err(_) => {}
-    }
-    remove(node, &ctx, &share, mapping, false)?;
-    tracing::info!(share, "removed a mapping from before the start of Windows that is no longer usable");
-    Ok(true)
+    let removed = run.with_lock(LockKey::Share(share.clone()), |run| {
+        match share::read(run, &remote) {
+            Ok(()) => return Ok(false),
+            Err(Unreadable::Other(code)) => return Err(OperationError::of(code, "unreadable now")),
+            Err(_) => {}
+        }
+        remove(run, &share, mapping, false)?;
+        tracing::info!(share, "removed a mapping from before the start of Windows that is no longer usable");
+        Ok(true)
+    });
+    removed.unwrap_or(Ok(false))
 }
 
 /// Returns the mappings to other shares of the server of `remote`, with their remote paths in lower case.
-fn others(node: &Node, remote: &UncPath) -> OperationResult<Vec<(String, Instance)>> {
+fn others(run: Run<'_>, remote: &UncPath) -> OperationResult<Vec<(String, Instance)>> {
     let (share, server) = (remote.share(), format!(r"\\{}\", remote.server()));
-    let mappings = query(&node.host, Namespace::Smb, &format!("SELECT * FROM {CLASS}"))?;
+    let mappings = query(run, Namespace::Smb, &format!("SELECT * FROM {CLASS}"))?;
     let named = mappings.into_iter().filter_map(|mapping| Some((lower_case(mapping.text("RemotePath")?), mapping)));
     Ok(named.filter(|(path, _)| path.starts_with(&server) && *path != share).collect())
 }

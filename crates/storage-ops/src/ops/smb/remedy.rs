@@ -4,7 +4,7 @@ use os::OsError;
 
 use super::mapping_state::MappingState;
 use crate::error::{Kind, OperationError};
-use crate::windows::error_class::ErrorClass;
+use crate::error_class::ErrorClass;
 
 /// Returns the error of a request that leaves an existing mapping as it is.
 pub(super) fn refusal(state: MappingState, share: &str) -> OperationError {

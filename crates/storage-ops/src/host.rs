@@ -1,0 +1,77 @@
+//! The Windows host: its primitives and its clock, how long to wait for it, and what is counted about it.
+
+pub(crate) mod device_queries;
+pub(crate) mod fallback;
+pub(crate) mod wmi_calls;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use os::{Clock, Os};
+
+use crate::config::Timeouts;
+use crate::host::device_queries::DeviceQueries;
+use crate::host::fallback::Fallbacks;
+use crate::host::wmi_calls::WmiCalls;
+
+/// The Windows host: its primitives, its clock, and how long to wait for it.
+pub(crate) struct Host {
+    os: Arc<dyn Os>,
+    timeouts: Timeouts,
+    fallbacks: Fallbacks,
+    wmi_calls: WmiCalls,
+    device_queries: DeviceQueries,
+}
+
+impl Host {
+    pub(crate) fn new(os: Arc<dyn Os>, timeouts: Timeouts) -> Self {
+        Self {
+            os,
+            timeouts,
+            fallbacks: Fallbacks::default(),
+            wmi_calls: WmiCalls::default(),
+            device_queries: DeviceQueries::default(),
+        }
+    }
+
+    /// Returns how long operations wait for Windows.
+    pub(crate) fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
+    }
+
+    pub(crate) fn os(&self) -> &dyn Os {
+        &*self.os
+    }
+
+    pub(crate) fn device_queries(&self) -> &DeviceQueries {
+        &self.device_queries
+    }
+
+    pub(crate) fn wmi_calls(&self) -> &WmiCalls {
+        &self.wmi_calls
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        self.os.clock()
+    }
+
+    /// Calls `check` until it returns a value or `timeout` has passed, with pauses that double up to one second.
+    pub(crate) fn poll<T, E>(
+        &self,
+        timeout: Duration,
+        mut check: impl FnMut() -> Result<Option<T>, E>,
+    ) -> Result<Option<T>, E> {
+        let end = self.clock().now() + timeout;
+        let mut pause = Duration::from_millis(10);
+        loop {
+            if let Some(value) = check()? {
+                return Ok(Some(value));
+            }
+            if self.clock().now() >= end {
+                return Ok(None);
+            }
+            self.clock().sleep(pause);
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+}

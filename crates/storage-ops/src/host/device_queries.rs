@@ -1,0 +1,390 @@
+//! Queries of many devices, of which some may not answer.
+//!
+//! Some operations ask every disk or volume of the node. One that no longer answers must not block them. So the queries
+//! run on another thread. If a device does not answer in time, it is left out, the thread stays behind with this query,
+//! and another thread asks the other devices. While the query hangs, nobody asks that device again. Each volume counts as a
+//! device of its own, so that neither its disk nor another volume hides it: which queries hang together is not known.
+//!
+//! A scan waits [`PATIENCE`] for the first device that does not answer, half as long for each further one, and at least
+//! [`LEAST_PATIENCE`]: less than 10 s, and 0.1 s for each of many. It leaves behind a thread for each of them.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use os::{Os, OsResult, U16String};
+
+use crate::host::Host;
+use crate::types::{DiskNumber, VolumeId};
+
+/// How long a query may take before the device counts as one that does not answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a query may take in a scan in which many devices have not answered.
+const LEAST_PATIENCE: Duration = Duration::from_millis(100);
+
+/// A device, by the name that is known before it is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Device {
+    Disk(DiskNumber),
+    /// The device interface of a disk.
+    Interface(U16String),
+    Volume(VolumeId),
+    /// The device interface of a storage port.
+    Port(U16String),
+}
+
+impl From<DiskNumber> for Device {
+    fn from(number: DiskNumber) -> Self {
+        Self::Disk(number)
+    }
+}
+
+impl From<VolumeId> for Device {
+    fn from(volume: VolumeId) -> Self {
+        Self::Volume(volume)
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disk(number) => number.fmt(f),
+            Self::Interface(path) => path.display().fmt(f),
+            Self::Volume(volume) => write!(f, "volume {volume}"),
+            Self::Port(path) => write!(f, "storage port {}", path.display()),
+        }
+    }
+}
+
+/// What is known of the devices.
+#[derive(Default)]
+pub(crate) struct DeviceQueries {
+    /// The number of the disk of each interface when it last answered.
+    disks: Mutex<HashMap<Device, DiskNumber>>,
+    /// The devices that have not answered. The thread with the query has the other reference until it ends.
+    hung: Mutex<Vec<(Device, Weak<()>)>>,
+}
+
+/// A query of one device. If the device is the interface of a disk, calls the last argument with the number of the disk as
+/// soon as it is known.
+type Query<T, R> = fn(&dyn Os, T, &dyn Fn(DiskNumber)) -> OsResult<R>;
+
+/// A scan of devices.
+struct Scan<T, R> {
+    /// The numbers of the disks by index, as far as they are known.
+    numbers: Vec<Option<DiskNumber>>,
+    /// The index of each device that was not asked yet, and what is asked.
+    waiting: VecDeque<(usize, T)>,
+    /// The index of the device that the current thread asks, if it has begun to.
+    asked: Option<usize>,
+    /// The answers by index.
+    answers: Vec<Option<OsResult<R>>>,
+}
+
+impl DeviceQueries {
+    /// Returns the disk whose interface is `device`, or `device` itself if its number is not known or it is no interface.
+    pub(crate) fn as_disk(&self, device: Device) -> Device {
+        lock(&self.disks).get(&device).copied().map_or(device, Device::Disk)
+    }
+
+    /// Records the number of the disk whose interface is `device`, if it is one.
+    fn identify(&self, device: &Device, number: DiskNumber) {
+        if !matches!(device, Device::Interface(_)) {
+            return;
+        }
+        let mut disks = lock(&self.disks);
+        match disks.get_mut(device) {
+            Some(known) => *known = number,
+            None => drop(disks.insert(device.clone(), number)),
+        }
+    }
+
+    /// Forgets the numbers of the interfaces that `is_gone` returns true for.
+    pub(crate) fn forget(&self, is_gone: impl Fn(&Device) -> bool) {
+        lock(&self.disks).retain(|device, _| !is_gone(device));
+    }
+
+    /// Returns whether a query of `device` hangs.
+    fn hangs(&self, device: &Device) -> bool {
+        let mut hung = lock(&self.hung);
+        hung.retain(|(_, thread)| thread.strong_count() > 0);
+        hung.iter().any(|(other, _)| other == device)
+    }
+}
+
+impl Host {
+    /// Asks each device, for which `query` is given its `T`. Returns the answers in the same order: `None` for a device that
+    /// does not answer in time, which is logged.
+    pub(crate) fn query_each<T: Send + 'static, R: Send + 'static>(
+        &self,
+        targets: impl Iterator<Item = (Device, T)>,
+        query: Query<T, R>,
+    ) -> Vec<(Device, Option<OsResult<R>>)> {
+        self.query_each_for(PATIENCE, targets, query)
+    }
+
+    /// Does the same as [`Self::query_each`], but waits `longest` for the first device that does not answer.
+    pub(crate) fn query_each_for<T: Send + 'static, R: Send + 'static>(
+        &self,
+        longest: Duration,
+        targets: impl Iterator<Item = (Device, T)>,
+        query: Query<T, R>,
+    ) -> Vec<(Device, Option<OsResult<R>>)> {
+        let queries = self.device_queries();
+        let (devices, waiting): (Vec<Device>, VecDeque<_>) =
+            targets.enumerate().map(|(index, (device, target))| (device, (index, target))).unzip();
+        let (numbers, answers) = (vec![None; devices.len()], devices.iter().map(|_| None).collect());
+        let scan = Arc::new(Mutex::new(Scan { numbers, waiting, asked: None, answers }));
+        let mut patience = longest;
+        loop {
+            let mut state = lock(&scan);
+            state.waiting.retain(|(index, _)| {
+                let hangs = queries.hangs(&devices[*index]);
+                if hangs {
+                    let device = queries.as_disk(devices[*index].clone());
+                    tracing::warn!(%device, "left out a device that does not answer an earlier query");
+                }
+                !hangs
+            });
+            if state.waiting.is_empty() {
+                break;
+            }
+            state.asked = None;
+            drop(state);
+            let alive = Arc::new(());
+            let thread = Arc::downgrade(&alive);
+            let (os, shared) = (Arc::clone(&self.os), Arc::clone(&scan));
+            let current_span = tracing::Span::current();
+            let work = move |step_ended: &dyn Fn() -> bool| {
+                current_span.in_scope(|| ask(&*os, &shared, query, step_ended));
+                drop(alive);
+            };
+            let has_ended = self.clock().run_watched(patience, Box::new(work));
+            let state = lock(&scan);
+            for (device, number) in devices.iter().zip(&state.numbers) {
+                if let Some(number) = number {
+                    queries.identify(device, *number);
+                }
+            }
+            if has_ended {
+                break;
+            }
+            let Some(index) = state.asked else {
+                // The machine is so busy that the thread has not begun.
+                patience = (patience * 2).min(longest);
+                continue;
+            };
+            drop(state);
+            let device = queries.as_disk(devices[index].clone());
+            tracing::warn!(%device, seconds = patience.as_secs_f32(), "left out a device that does not answer");
+            lock(&queries.hung).push((devices[index].clone(), thread));
+            patience = (patience / 2).max(LEAST_PATIENCE);
+        }
+        let answers = std::mem::take(&mut lock(&scan).answers);
+        devices.into_iter().zip(answers).collect()
+    }
+}
+
+/// Asks the devices that wait, one after the other, until one of them has answered too late.
+fn ask<T, R>(os: &dyn Os, scan: &Mutex<Scan<T, R>>, query: Query<T, R>, step_ended: &dyn Fn() -> bool) {
+    let mut answered = None;
+    loop {
+        let mut state = lock(scan);
+        // Under the lock, so that the caller finds the device that was too late.
+        if !step_ended() {
+            return;
+        }
+        if let Some((index, answer)) = answered.take() {
+            state.answers[index] = Some(answer);
+        }
+        let Some((index, target)) = state.waiting.pop_front() else { return };
+        state.asked = Some(index);
+        drop(state);
+        let identify = |number| lock(scan).numbers[index] = Some(number);
+        answered = Some((index, query(os, target, &identify)));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
+    use std::thread;
+    use std::time::Duration;
+
+    use faults::{Layer, Layered};
+    use os::{Clock, Os, OsResult, WatchedWork};
+    use os_sim::Sim;
+
+    use super::Device;
+    use crate::types::{DiskNumber, VolumeId};
+    use crate::{Timeouts, host::Host};
+
+    type Query = Box<dyn FnOnce(&dyn Os, &dyn Fn(DiskNumber)) + Send>;
+
+    fn host(sim: &Sim) -> Arc<Host> {
+        Arc::new(Host::new(sim.process(), Timeouts::default()))
+    }
+
+    fn ask_each(host: &Host, queries: Vec<(Device, Query)>) -> Vec<Option<OsResult<()>>> {
+        let answers = host.query_each(queries.into_iter(), |os, query, identify| {
+            query(os, identify);
+            Ok(())
+        });
+        answers.into_iter().map(|(_, answer)| answer).collect()
+    }
+
+    fn disk(number: u32) -> Device {
+        Device::Disk(DiskNumber(number))
+    }
+
+    fn volume(number: u32) -> VolumeId {
+        VolumeId::parse(&format!(r"\\?\Volume{{00000000-0000-0000-0000-{number:012}}}\")).unwrap()
+    }
+
+    /// Queries that hang until they are released.
+    #[derive(Clone, Default)]
+    struct Hung(Arc<(AtomicBool, AtomicUsize)>);
+
+    impl Hung {
+        fn query(&self) -> Query {
+            let Self(state) = self.clone();
+            Box::new(move |os, _| {
+                state.1.fetch_add(1, Ordering::SeqCst);
+                while !state.0.load(Ordering::SeqCst) {
+                    os.clock().sleep(Duration::from_secs(1));
+                }
+                state.1.fetch_sub(1, Ordering::SeqCst);
+            })
+        }
+
+        /// Returns how many queries run.
+        fn running(&self) -> usize {
+            self.0.1.load(Ordering::SeqCst)
+        }
+
+        fn release(&self, sim: &Sim) {
+            self.0.0.store(true, Ordering::SeqCst);
+            while self.running() > 0 {
+                sim.advance(Duration::from_secs(1));
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// Asks the devices while simulated time passes.
+    fn ask_each_in_time(sim: &Sim, host: &Arc<Host>, queries: Vec<(Device, Query)>) -> Vec<Option<OsResult<()>>> {
+        let host = Arc::clone(host);
+        let asking = thread::spawn(move || ask_each(&host, queries));
+        while !asking.is_finished() {
+            sim.advance(Duration::from_millis(100));
+            thread::yield_now();
+        }
+        asking.join().unwrap()
+    }
+
+    const ANSWERED: Option<OsResult<()>> = Some(Ok(()));
+    const LEFT_OUT: Option<OsResult<()>> = None;
+
+    fn answer() -> Query {
+        Box::new(|_, _| ())
+    }
+
+    #[test]
+    fn a_device_is_left_out_while_a_query_of_it_hangs_and_asked_again_afterwards() {
+        let sim = os_sim::node().build().held();
+        let (host, hung) = (host(&sim), Hung::default());
+        let queries = vec![(disk(0), answer()), (disk(1), hung.query()), (disk(2), answer()), (disk(1), hung.query())];
+        assert_eq!(ask_each_in_time(&sim, &host, queries), [ANSWERED, LEFT_OUT, ANSWERED, LEFT_OUT]);
+        let asked: Vec<_> = (0..3).map(|number| (disk(number), answer())).collect();
+        assert_eq!(ask_each(&host, asked), [ANSWERED, LEFT_OUT, ANSWERED], "at once");
+        assert_eq!(hung.running(), 1);
+        hung.release(&sim);
+        while ask_each(&host, vec![(disk(1), answer())]) == [LEFT_OUT] {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn neither_a_disk_that_hangs_nor_a_volume_hides_another_volume() {
+        let sim = os_sim::node().build().held();
+        let (host, hung) = (host(&sim), Hung::default());
+        let queries = vec![(disk(1), hung.query()), (volume(1).into(), hung.query())];
+        assert_eq!(ask_each_in_time(&sim, &host, queries), [LEFT_OUT, LEFT_OUT]);
+        let devices = [disk(1), volume(1).into(), volume(2).into(), disk(2)];
+        let queries = devices.map(|device| (device, answer())).into();
+        assert_eq!(ask_each(&host, queries), [LEFT_OUT, LEFT_OUT, ANSWERED, ANSWERED]);
+        hung.release(&sim);
+    }
+
+    #[test]
+    fn a_device_is_not_left_out_because_the_thread_begins_late() {
+        /// A node on which the first thread has not begun when the time is over. It has that work.
+        #[derive(Default)]
+        struct Busy(Mutex<Option<WatchedWork>>);
+
+        impl Layer for Busy {
+            fn run_watched(&self, clock: &dyn Clock, patience: Duration, work: WatchedWork) -> bool {
+                let mut late = self.0.lock().unwrap();
+                if late.is_none() {
+                    *late = Some(work);
+                    return false;
+                }
+                clock.run_watched(patience, work)
+            }
+        }
+
+        let sim = os_sim::node().build();
+        let os = Layered::around(sim.process(), Busy::default());
+        let host = Host::new(Arc::new(os), Timeouts::default());
+        assert_eq!(ask_each(&host, vec![(disk(0), answer()), (disk(1), answer())]), [ANSWERED, ANSWERED]);
+    }
+
+    #[test]
+    fn a_device_that_hangs_after_its_disk_is_known_is_named_after_it() {
+        let sim = os_sim::node().build().held();
+        let (host, hung) = (host(&sim), Hung::default());
+        let (interface, never_answer) = (Device::Interface("path".into()), hung.query());
+        let query: Query = Box::new(move |os, identify| {
+            identify(DiskNumber(1));
+            never_answer(os, identify);
+        });
+        assert_eq!(ask_each_in_time(&sim, &host, vec![(interface.clone(), query)]), [LEFT_OUT]);
+        assert_eq!(host.device_queries().as_disk(interface.clone()), disk(1));
+        assert_eq!(ask_each(&host, vec![(interface, answer())]), [LEFT_OUT]);
+        hung.release(&sim);
+    }
+
+    #[test]
+    fn a_scan_asks_each_of_many_devices_that_do_not_answer() {
+        let sim = os_sim::node().build().held();
+        let (host, hung) = (host(&sim), Hung::default());
+        let queries =
+            (0..40).map(|number| (disk(number), if number % 2 == 0 { hung.query() } else { answer() })).collect();
+        assert_eq!(ask_each_in_time(&sim, &host, queries), [LEFT_OUT, ANSWERED].repeat(20));
+        assert_eq!(hung.running(), 20);
+        hung.release(&sim);
+    }
+
+    #[test]
+    fn devices_that_answer_slowly_are_not_left_out_though_others_ask_at_once() {
+        let sim = os_sim::node().build();
+        let host = host(&sim);
+        let slow = |seconds| -> Query { Box::new(move |os, _| os.clock().sleep(Duration::from_secs(seconds))) };
+        thread::scope(|scope| {
+            for _ in 0..10 {
+                scope.spawn(|| {
+                    let queries = (0..10).map(|number| (disk(number), slow(4))).collect();
+                    assert_eq!(ask_each(&host, queries), [ANSWERED; 10]);
+                });
+            }
+        });
+        assert_eq!(ask_each(&host, vec![(disk(0), slow(6)), (disk(0), slow(2))]), [LEFT_OUT, ANSWERED]);
+    }
+}

@@ -1,0 +1,8 @@
+//! What decides when an operation runs: its locks, the worker threads and their quotas, and the reasons to run it again.
+
+pub(crate) mod context;
+pub(crate) mod locks;
+pub(crate) mod pool_kind;
+pub(crate) mod quotas;
+pub(crate) mod stop;
+pub(crate) mod worker_pools;
