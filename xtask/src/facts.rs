@@ -1,12 +1,14 @@
 //! `cargo xtask facts`: runs the program of `verify/facts`, which checks the facts about Windows and writes docs/facts.md.
 
 use std::fs;
+use std::process::Command;
 
 use clap::Args;
 
-use crate::summary::{Skip, Summary};
+use crate::process::End;
+use crate::summary::Summary;
 use crate::windows::NoDaemon;
-use crate::{Error, process, windows, wine, workspace};
+use crate::{Error, process, test, windows, wine, workspace};
 
 /// The package with the facts.
 pub(crate) const PACKAGE: &str = "csi-proxy-facts";
@@ -22,8 +24,8 @@ pub(crate) struct Options {
 
 /// Checks the facts and writes the page.
 pub(crate) fn task(options: &Options) -> Result<Summary, Error> {
-    let mut facts = workspace::cargo();
-    facts.args(["run", "--quiet", "--package", PACKAGE, "--bin", PROGRAM, "--", "page"]);
+    let mut facts = Command::new(test::debug_program(PROGRAM, "coverage")?);
+    facts.arg("page");
     if options.check {
         facts.arg("--check");
     }
@@ -38,12 +40,7 @@ pub(crate) fn task(options: &Options) -> Result<Summary, Error> {
             Err(reason) => summary += Summary::skipped("the facts under Wine", &reason),
         }
     }
-    let status = process::stream(&mut facts, |line| summary.skipped.extend(Skip::from_line(line)))?;
-    summary += if status.success() {
-        Summary::passed()
-    } else {
-        Summary::failed("some facts do not hold, or the page is old")
-    };
+    summary += Summary::of_tests(&mut facts);
     Ok(summary)
 }
 
@@ -64,14 +61,13 @@ fn under_wine() -> Result<Result<String, String>, Error> {
         Err(reason) => return Ok(Err(reason)),
     };
     let mut results = String::new();
-    let status = process::stream_shown(prefix.command(&program).arg("local"), |line| {
+    let end = process::stream(prefix.command(&program).arg("local"), process::SILENCE_OF_TESTS, |line| {
         results.push_str(line);
         results.push('\n');
         false
     })?;
-    if status.success() {
-        Ok(Ok(results))
-    } else {
-        Err(format!("the program that checks the facts ended with {status}").into())
+    match end {
+        End::Exited(status) if status.success() => Ok(Ok(results)),
+        _ => Err(format!("the program that checks the facts: {end:?}").into()),
     }
 }

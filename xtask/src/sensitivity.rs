@@ -1,5 +1,5 @@
-//! Whether tests detect a broken rule: each patch in `verify/sensitivity-patches` breaks one rule in a copy of this tree,
-//! in which a test must then fail.
+//! `cargo xtask sensitivity`: whether tests detect a broken rule. Each patch in `verify/sensitivity-patches` breaks one rule
+//! in a copy of this tree, in which a test must then fail.
 //!
 //! A patch begins with a sentence that states which rule it breaks. Its lines `Case:` select the cases of `prove` to run,
 //! and its lines `Fails:` name operations that must be among those that fail. Or its line `Test:` has the arguments of the
@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use std::{fs, io};
 
 use crate::summary::Summary;
-use crate::{Error, durations, process, workspace};
+use crate::{Error, process, workspace};
 
 /// A patch file.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ struct Patch {
     rule: String,
     cases: Vec<String>,
     operations: Vec<String>,
-    /// The arguments of the `cargo test` that must fail; empty if `prove` must.
+    /// The arguments of the `cargo test` that must fail; empty if `prove` must fail.
     test: String,
     /// A part of its output.
     says: String,
@@ -37,38 +37,48 @@ struct Findings {
 
 /// Runs the simulation tests without a patch, where they must pass, and with each patch, where they must fail.
 pub(crate) fn run() -> Result<Summary, Error> {
-    let Some(files) = workspace::files() else {
-        return Ok(Summary::skipped(
-            "sensitivity",
-            "the list of files to copy is read from git, and this is not a git checkout",
-        ));
-    };
-    let folder = workspace::target().join("sensitivity");
-    let copy = TreeCopy { root: folder.join("tree"), target: folder.join("build") };
+    if workspace::files().is_none() {
+        return Ok(Summary::skipped("sensitivity", "git makes the copy of the tree, and this is not a git checkout"));
+    }
+    let copy = TreeCopy::create()?;
     let patches = patches()?;
-    let mut summary = Summary::default();
-    let mut results = Vec::new();
-    copy.mirror(&workspace::root(), &files)?;
-    let cases: Vec<&str> = patches.iter().flat_map(|patch| &patch.cases).map(String::as_str).collect();
-    summary += match copy.test(&cases)? {
+    let all_cases: Vec<&str> = patches.iter().flat_map(|patch| &patch.cases).map(String::as_str).collect();
+    let mut summary = match copy.test(&all_cases)? {
         Ok(findings) if findings.failures == 0 => Summary::passed(),
         Ok(findings) => Summary::failed(&format!("the tests fail without a patch: {}", findings.describe())),
         Err(reason) => Summary::failed(&format!("without a patch, {reason}")),
     };
     for patch in &patches {
-        copy.mirror(&workspace::root(), &files)?;
-        let result = copy.detects(patch)?;
+        copy.reset()?;
+        let result = detect(&copy, patch)?;
+        let (Ok(text) | Err(text)) = &result;
+        println!("\n{}\n    {}\n    {text}", patch.rule, patch.name);
         summary += match &result {
             Ok(_) => Summary::passed(),
             Err(reason) => Summary::failed(&format!("the patch {}: {reason}", patch.name)),
         };
-        results.push((patch, result));
-    }
-    for (patch, result) in results {
-        let (Ok(result) | Err(result)) = result;
-        println!("\n{}\n    {}\n    {result}", patch.rule, patch.name);
     }
     Ok(summary)
+}
+
+/// Returns what the tests detect with a patch, or why they do not detect it.
+fn detect(copy: &TreeCopy, patch: &Patch) -> Result<Result<String, String>, Error> {
+    if !copy.apply(patch)? {
+        return Ok(Err("it does not apply".to_owned()));
+    }
+    if !patch.test.is_empty() {
+        return Ok(copy.run_test(patch)?);
+    }
+    let cases: Vec<&str> = patch.cases.iter().map(String::as_str).collect();
+    let findings = match copy.test(&cases)? {
+        Ok(findings) if findings.failures == 0 => return Ok(Err("no test fails".to_owned())),
+        Ok(findings) => findings,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    Ok(match patch.operations.iter().find(|name| !findings.operations.contains(*name)) {
+        Some(missing) => Err(format!("{missing} does not fail, but {}", findings.describe())),
+        None => Ok(findings.describe()),
+    })
 }
 
 /// Reads the patches, ordered by name.
@@ -132,96 +142,52 @@ impl Findings {
     }
 }
 
-/// A copy of the source tree, to which the patches are applied one after the other.
+/// A clone of this repository with the files of the working tree, to which the patches are applied one after the other.
 struct TreeCopy {
     root: PathBuf,
     /// Where the copy is built.
     target: PathBuf,
+    /// A commit with the tracked files of the working tree.
+    commit: String,
 }
 
 impl TreeCopy {
-    /// Makes the copy have these files of `source`, and no others. Writes only files that differ, so that only these are
-    /// compiled again.
-    fn mirror(&self, source: &Path, files: &[PathBuf]) -> io::Result<()> {
-        // Without those that were removed without `git rm`.
-        let files: BTreeSet<&Path> =
-            files.iter().map(PathBuf::as_path).filter(|file| source.join(file).is_file()).collect();
-        fs::create_dir_all(&self.root)?;
-        // First, since what was a folder may be a file now.
-        self.remove_others(&self.root, &files)?;
-        for file in files {
-            let (original, copy) = (source.join(file), self.root.join(file));
-            let text = fs::read(&original)?;
-            if !fs::read(&copy).is_ok_and(|old| old == text) {
-                fs::create_dir_all(copy.parent().unwrap_or(&self.root))?;
-                fs::write(copy, text)?;
+    /// Creates or updates the copy. Git writes only files that differ, so that only these are compiled again.
+    fn create() -> Result<Self, Error> {
+        let folder = workspace::target().join("sensitivity");
+        let (root, target) = (folder.join("tree"), folder.join("build"));
+        // Without changes, this prints nothing.
+        let changed = process::output(git(&workspace::root()).args(["stash", "create"])).unwrap_or_default();
+        let head =
+            process::output(git(&workspace::root()).args(["rev-parse", "HEAD"])).ok_or("git rev-parse failed")?;
+        let commit = if changed.is_empty() { head } else { changed };
+        if !root.join(".git").exists() {
+            let mut clone = git(&workspace::root());
+            clone.args(["clone", "--quiet", "--shared", "--no-checkout", "."]).arg(&root);
+            if !process::succeeds(&mut clone)? {
+                return Err("git clone failed".into());
             }
         }
-        Ok(())
+        let copy = Self { root, target, commit };
+        copy.reset()?;
+        Ok(copy)
     }
 
-    /// Removes what is not in the source tree. Returns whether the folder is then empty: cargo takes an empty folder
-    /// `crates/x` for a package.
-    fn remove_others(&self, folder: &Path, files: &BTreeSet<&Path>) -> io::Result<bool> {
-        let mut is_empty = true;
-        for entry in fs::read_dir(folder)? {
-            let entry = entry?;
-            let path = entry.path();
-            let is_wanted = if entry.file_type()?.is_dir() {
-                let is_empty = self.remove_others(&path, files)?;
-                if is_empty {
-                    fs::remove_dir(&path)?;
-                }
-                !is_empty
-            } else {
-                let is_wanted = path.strip_prefix(&self.root).is_ok_and(|file| files.contains(file));
-                if !is_wanted {
-                    fs::remove_file(&path)?;
-                }
-                is_wanted
-            };
-            is_empty &= !is_wanted;
-        }
-        Ok(is_empty)
+    /// Makes the copy have the files of the commit, and no others.
+    fn reset(&self) -> Result<(), Error> {
+        let checkout =
+            process::succeeds(git(&self.root).args(["checkout", "--quiet", "--force", "--detach", &self.commit]))?;
+        let clean = process::succeeds(git(&self.root).args(["clean", "-d", "--force", "--quiet"]))?;
+        if checkout && clean { Ok(()) } else { Err("git cannot reset the copy of the tree".into()) }
     }
 
     /// Applies a patch. Returns whether that succeeded.
     fn apply(&self, patch: &Patch) -> io::Result<bool> {
-        let mut git = Command::new("git");
-        git.args(["apply", "--whitespace=nowarn"]).arg(folder().join(&patch.name)).current_dir(&self.root);
-        // The copy is in the target folder of a checkout. Without this, git would skip files that it does not track.
-        git.env("GIT_CEILING_DIRECTORIES", self.root.parent().unwrap_or(&self.root));
-        for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
-            git.env_remove(variable);
-        }
-        process::succeeds(&mut git)
-    }
-
-    /// Applies a patch and returns what the tests then report, or, as the inner error, why they do not detect the patch.
-    fn detects(&self, patch: &Patch) -> io::Result<Result<String, String>> {
-        if !self.apply(patch)? {
-            return Ok(Err("it does not apply".to_owned()));
-        }
-        if !patch.test.is_empty() {
-            return self.test_detects(patch);
-        }
-        let cases: Vec<&str> = patch.cases.iter().map(String::as_str).collect();
-        let findings = match self.test(&cases)? {
-            Ok(findings) => findings,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        if findings.failures == 0 {
-            return Ok(Err("no test fails".to_owned()));
-        }
-        let missing = patch.operations.iter().find(|name| !findings.operations.contains(*name));
-        Ok(match missing {
-            Some(missing) => Err(format!("{missing} does not fail, but {}", findings.describe())),
-            None => Ok(findings.describe()),
-        })
+        process::succeeds(git(&self.root).args(["apply", "--whitespace=nowarn"]).arg(folder().join(&patch.name)))
     }
 
     /// Runs the `cargo test` that a patch names, which must fail as the patch says.
-    fn test_detects(&self, patch: &Patch) -> io::Result<Result<String, String>> {
+    fn run_test(&self, patch: &Patch) -> io::Result<Result<String, String>> {
         let mut test = workspace::cargo();
         test.args(["test", "--quiet", "--locked"]).args(patch.test.split_whitespace());
         test.current_dir(&self.root).env("CARGO_TARGET_DIR", self.target.join("tests"));
@@ -229,10 +195,13 @@ impl TreeCopy {
         let Output { status, stdout, stderr } = test.output()?;
         let printed = [stdout, stderr].concat();
         let printed = String::from_utf8_lossy(&printed);
-        Ok(match (status.success(), printed.contains(&patch.says)) {
-            (true, _) => Err("no test fails".to_owned()),
-            (false, true) => Ok(format!("a test fails: {}", patch.says)),
-            (false, false) => Err(format!("no test fails with `{}`:\n{printed}", patch.says)),
+        if status.success() {
+            return Ok(Err("no test fails".to_owned()));
+        }
+        Ok(if printed.contains(&patch.says) {
+            Ok(format!("a test fails: {}", patch.says))
+        } else {
+            Err(format!("no test fails with `{}`:\n{printed}", patch.says))
         })
     }
 
@@ -245,7 +214,7 @@ impl TreeCopy {
         build.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
         process::print(&build);
         // A patch can leave an item unused. Those warnings are printed only if the build fails.
-        let Output { status, stderr, .. } = durations::record(&mut build, Command::output)?;
+        let Output { status, stderr, .. } = build.output()?;
         if !status.success() {
             println!("{}", String::from_utf8_lossy(&stderr));
             return Ok(Err("the tests do not build".to_owned()));
@@ -262,68 +231,27 @@ impl TreeCopy {
     }
 }
 
+/// Returns a command of git in a folder. In a container, a checkout can belong to another user, which git refuses by
+/// default.
+fn git(folder: &Path) -> Command {
+    let mut git = Command::new("git");
+    git.current_dir(folder).args([
+        "-c",
+        "safe.directory=*",
+        "-c",
+        "user.name=xtask",
+        "-c",
+        "user.email=xtask@localhost",
+    ]);
+    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
+        git.env_remove(variable);
+    }
+    git
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::{Path, PathBuf};
-
-    use super::{Findings, Patch, TreeCopy, patches};
-    use crate::workspace;
-
-    /// Returns the files and folders below `folder`, each file with its text.
-    fn entries(folder: &Path) -> Vec<(PathBuf, Option<String>)> {
-        let mut found = Vec::new();
-        for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
-            found.push((entry.clone(), fs::read_to_string(&entry).ok()));
-            if entry.is_dir() {
-                found.extend(entries(&entry));
-            }
-        }
-        found.sort();
-        found
-    }
-
-    #[test]
-    fn a_copy_has_the_files_of_the_tree_and_neither_other_files_nor_other_folders() {
-        let folder = workspace::target().join(format!("mirror-test-{}", std::process::id()));
-        let (source, copy) = (folder.join("source"), folder.join("copy"));
-        let tree = TreeCopy { root: copy.clone(), target: folder.join("build") };
-        let write = |file: &str, text: &str| {
-            let path = source.join(file);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("it is new");
-            fs::write(path, text).expect("the folder is writable");
-        };
-        let mirror = |files: &[&str]| {
-            let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
-            tree.mirror(&source, &files).expect("it can be written");
-            let copied: Vec<_> = entries(&copy)
-                .into_iter()
-                .map(|(path, text)| (path.strip_prefix(&copy).unwrap().to_owned(), text))
-                .collect();
-            let original: Vec<_> = entries(&source)
-                .into_iter()
-                .map(|(path, text)| (path.strip_prefix(&source).unwrap().to_owned(), text))
-                .collect();
-            assert_eq!(copied, original);
-        };
-        write("crates/old/src/lib.rs", "1");
-        write("crates/old/Cargo.toml", "2");
-        write("tests", "3");
-        mirror(&["crates/old/src/lib.rs", "crates/old/Cargo.toml", "tests"]);
-        // The crate moves, a file becomes a folder, and one changes.
-        fs::rename(source.join("crates/old"), source.join("crates/new")).expect("it exists");
-        fs::remove_file(source.join("tests")).expect("it exists");
-        write("tests/a/one.rs", "4");
-        write("crates/new/Cargo.toml", "5");
-        // One that was removed without `git rm` is still listed.
-        let files = ["crates/new/src/lib.rs", "crates/new/Cargo.toml", "tests/a/one.rs", "gone"];
-        mirror(&files);
-        // What a patch adds is removed.
-        fs::write(copy.join("crates/new/src/other.rs"), "6").expect("the folder exists");
-        fs::create_dir_all(copy.join("crates/added/src")).expect("it is new");
-        mirror(&files);
-        fs::remove_dir_all(folder).expect("it exists");
-    }
+    use super::{Findings, Patch, patches};
 
     #[test]
     fn a_patch_states_its_rule_before_its_diff() {
@@ -333,8 +261,6 @@ mod tests {
             (patch.rule.as_str(), patch.cases, patch.operations),
             ("A lock is removed.", vec!["Rmdir/".to_owned()], vec!["Rmdir".to_owned()])
         );
-        let patch = Patch::parse("b.patch", "It is.\nTest: -p x a_test\nSays: two changes\n");
-        assert_eq!((patch.test.as_str(), patch.says.as_str()), ("-p x a_test", "two changes"));
     }
 
     #[test]

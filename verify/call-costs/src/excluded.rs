@@ -17,7 +17,7 @@ use crate::daemon::Threads;
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Runs `body` without counting it. `cargo xtask test call-costs` stops callgrind in this function, by its name.
+/// Runs `body` without counting it. Callgrind is stopped in this function, by its name.
 #[inline(never)]
 pub(crate) fn excluded<T>(body: impl FnOnce() -> T) -> T {
     let before = Allocations::of_process();

@@ -83,7 +83,7 @@ fn write_page(check: bool, wine: Option<&Path>) -> io::Result<ExitCode> {
         fs::write(&file, page.to_string())?;
         println!("{} is written", file.display());
     } else if page.to_string() != old {
-        println!("failed: docs/facts.md does not state the facts as they are: run `cargo xtask facts`");
+        println!("FAILED docs/facts.md does not state the facts as they are: run `cargo xtask facts`");
         succeeded = false;
     }
     Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -32,12 +32,13 @@ pub(crate) fn print(system: &str, results: &Results) -> bool {
             held += 1;
         } else if let Some(why) = result.strip_prefix("FAILS: ") {
             failed += 1;
-            println!("failed: {id} ({system}): {why}");
+            println!("FAILED {id} ({system}): {why}");
         } else {
             println!("skipped: {id} ({system}): {result}");
         }
     }
-    println!("facts on {system}: {held} hold, {failed} fail, {} skipped", results.len() - held - failed);
+    println!("facts on {system}:");
+    println!("{held} passed, {failed} failed, {} skipped", results.len() - held - failed);
     failed == 0
 }
 

@@ -1,0 +1,76 @@
+//! The command line: every task with its options.
+
+use clap::{Parser, Subcommand};
+
+use crate::summary::Summary;
+use crate::{
+    Error, bench, ci, docs, facts, fuzz, lint, mutants, parity, prove, sensitivity, soak, test, verify, windows,
+};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Builds, tests and checks csi-proxy", version)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) task: Task,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Task {
+    /// Run all tests: on this machine, as Windows programs, and with Go clients
+    Test(test::Options),
+    /// Run what a change must pass: checks of format, lints, docs and dependencies, all tests, and the counts of costs
+    Ci,
+    /// Run the deep checks: prove, parity, sensitivity, soak, fuzz, bench, mutants. Takes hours
+    Verify,
+    /// Check the rules of this source tree: dependencies between packages, file sizes, unsafe code, cfg, names in docs
+    Lint,
+    /// Make the documentation as a site with mdBook, in target/site/book
+    Docs,
+    /// Prove the storage operations: every fault at every call, every race, and long random runs
+    Prove(prove::Options),
+    /// Break one rule at a time in a copy of this tree: the simulation tests must detect each one
+    Sensitivity,
+    /// Make one small change at a time to the storage operations with cargo-mutants: the tests must detect each one
+    Mutants(mutants::Options),
+    /// Check the facts about Windows on the simulated node and under Wine or on Windows, and write docs/facts.md
+    Facts(facts::Options),
+    /// Compare the file system RPCs with those of the csi-proxy written in Go, by random calls under Wine
+    Parity(parity::Options),
+    /// Run every fuzz target in turn with libFuzzer
+    Fuzz(fuzz::Options),
+    /// Run the server under the load of 64 clients: no call may be lost, and resource usage must not grow
+    Soak(soak::Options),
+    /// Race the server against grpc-go and tonic on Linux, and against the Go program under Wine
+    Bench(bench::Options),
+    /// Build, test or lint the Windows programs, on Linux with mingw and Wine or on Windows itself
+    #[command(subcommand)]
+    Windows(windows::Task),
+}
+
+impl Task {
+    /// Returns whether the task runs tests, which need more programs than the compiler.
+    pub(crate) fn needs_setup(&self) -> bool {
+        let builds_only =
+            matches!(self, Self::Lint | Self::Docs | Self::Prove(_) | Self::Sensitivity | Self::Mutants(_));
+        !builds_only && !matches!(self, Self::Fuzz(_))
+    }
+
+    pub(crate) fn run(&self) -> Result<Summary, Error> {
+        match self {
+            Self::Test(options) => Ok(test::task(options)),
+            Self::Ci => Ok(ci::run()),
+            Self::Verify => Ok(verify::run()),
+            Self::Lint => Ok(Summary::of_result("lint", lint::run())),
+            Self::Docs => Ok(Summary::of_result("docs", docs::run())),
+            Self::Prove(options) => Ok(prove::run(options)),
+            Self::Sensitivity => sensitivity::run(),
+            Self::Mutants(options) => mutants::run(options),
+            Self::Facts(options) => facts::task(options),
+            Self::Parity(options) => parity::run(options),
+            Self::Fuzz(options) => fuzz::run(options),
+            Self::Soak(options) => Ok(soak::run(options)),
+            Self::Bench(options) => bench::run(options),
+            Self::Windows(task) => windows::run(task),
+        }
+    }
+}
