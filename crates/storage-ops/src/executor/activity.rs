@@ -9,7 +9,8 @@ use crate::scheduling::locks::{KeyUse, LockKey, QueuedRequest};
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::worker_pools::PoolUse;
 
-/// What an executor does at one moment. The parts are read one after the other, so they may contradict each other.
+/// The activity of an executor at one moment. The parts are read one after the other, so they may contradict each
+/// other.
 #[derive(Clone, Debug)]
 pub struct Activity {
     /// The requests in progress, in the order of their arrival.

@@ -1,12 +1,13 @@
 //! Queries of many devices, of which some may not answer.
 //!
-//! Some operations ask every disk or volume of the node. One that no longer answers must not block them. So the queries
-//! run on another thread. If a device does not answer in time, it is left out, the thread stays behind with this query,
-//! and another thread asks the other devices. While the query hangs, nobody asks that device again. Each volume counts as a
-//! device of its own, so that neither its disk nor another volume hides it: which queries hang together is not known.
+//! Some operations ask every disk or volume of the node. A device that no longer answers must not block them, so the
+//! queries run on another thread. A device that does not answer in time is left out: the thread stays behind with its
+//! query, and a new thread asks the remaining devices. A device whose query hangs is not asked again until the query
+//! ends. Each volume counts as a device of its own, because a hung disk or volume need not make other volumes hang.
 //!
-//! A scan waits [`PATIENCE`] for the first device that does not answer, half as long for each further one, and at least
-//! [`LEAST_PATIENCE`]: less than 10 s, and 0.1 s for each of many. It leaves behind a thread for each of them.
+//! A scan waits [`PATIENCE`] for the first device that does not answer, half as long for each further one, but at least
+//! [`LEAST_PATIENCE`]. In total it waits less than 10 s, plus 0.1 s for each device beyond the sixth. It leaves behind
+//! one thread for each device that does not answer.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -74,7 +75,7 @@ pub(crate) type Query<T, R> = fn(&dyn Os, T, &dyn Fn(DiskNumber)) -> OsResult<R>
 struct Scan<T, R> {
     /// The numbers of the disks by index, as far as they are known.
     numbers: Vec<Option<DiskNumber>>,
-    /// The index of each device that was not asked yet, and what is asked.
+    /// The index of each device that was not asked yet, and the argument of its query.
     waiting: VecDeque<(usize, T)>,
     /// The index of the device that the current thread asks, if it has begun to.
     asked: Option<usize>,
@@ -175,7 +176,7 @@ impl DeviceQueries {
     }
 }
 
-/// Asks the devices that wait, one after the other, until one of them has answered too late.
+/// Asks the waiting devices one after the other. Stops when a device has answered too late.
 fn ask<T, R>(os: &dyn Os, scan: &Mutex<Scan<T, R>>, query: Query<T, R>, step_ended: &dyn Fn() -> bool) {
     let mut answered = None;
     loop {

@@ -35,7 +35,7 @@ pub use partition::PartitionDisk;
 /// How long a storage port may take to be scanned. One that hangs must not stop all scans.
 const PORT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// From here on, codes are those of failed calls of WMI and COM.
+/// The first code of a failed call of WMI or COM: an HRESULT.
 const HRESULT_FAILURE: u32 = 0x8000_0000;
 
 /// Lists the locations of the disks. Leaves out disks that are not attached to an adapter, such as a mounted VHDX.
@@ -95,18 +95,18 @@ impl Operation for ListDiskIds {
 /// The identifiers of disks.
 #[derive(Default)]
 struct ReadIds {
-    /// Those that could be read.
+    /// The identifiers that could be read.
     ids: BTreeMap<DiskNumber, DiskIds>,
     /// The disks whose devices did not return a serial number, and why.
     without_serial: Vec<(DiskNumber, OsError)>,
     /// The disks that could not be opened, or whose page 83 identifier could not be read.
     without_page83: Vec<UnreadDisk>,
-    /// What a disk answered that was removed meanwhile.
+    /// The code of a disk that was removed meanwhile.
     removed: Option<OsError>,
 }
 
-/// Reads the identifiers of all disks. A disk of which only one identifier can be read is among the results: some drivers
-/// need only that one. A disk that was removed is left out.
+/// Reads the identifiers of all disks. If only one identifier of a disk can be read, the result has that one: some
+/// drivers need only one. Leaves out removed disks.
 fn read_ids(run: Run<'_>) -> RunResult<ReadIds> {
     let (disks, unread) = all_disks::read(run, |_, disk| {
         (disk_identifiers::page83(&*disk.handle), disk_identifiers::serial(&*disk.handle))
@@ -135,8 +135,8 @@ fn read_ids(run: Run<'_>) -> RunResult<ReadIds> {
     Ok(found)
 }
 
-/// Finds the disk whose page 83 identifier, or the last word of it, equals a name. Finds none while a disk that may have the
-/// name too cannot be read: it may be the one that is meant.
+/// Finds the disk whose page 83 identifier, or the last word of the identifier, equals a name. Fails while any disk
+/// cannot be read, except the disks of the node itself and removed disks: the unreadable disk may be the requested one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetDiskNumberByName {
     /// The name, without spaces.
@@ -322,7 +322,8 @@ impl Operation for Rescan {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         run.begin_mutation()?;
-        // A single error may be transient. One port that cannot be scanned may always fail, and has no disk for this caller.
+        // A single error may be transient. A port that cannot be scanned may always fail, and has no disk for this
+        // caller.
         let list = || run.os().device_interfaces(STORAGE_PORT_INTERFACE);
         let listed = list().or_else(|_| list());
         let mut scanned = 0;

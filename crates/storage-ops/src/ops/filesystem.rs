@@ -103,7 +103,7 @@ impl Operation for Rmdir {
 
     fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         node.directories.check_entry(&self.path, self.context)?;
-        // Such a removal need not wait for changes below the directory, and delays none.
+        // A removal that fails anyway needs no lock: it neither waits for changes below the directory nor delays them.
         if !self.force && node.directories.has_entries(node.host.os(), &self.path, self.context) {
             return Err(OsError::DIR_NOT_EMPTY.into());
         }

@@ -17,7 +17,7 @@ mod remedy;
 
 use conflict::Resolved;
 use global_mapping::{CLASS, remove};
-use mapping_state::{MappingState, Step};
+use mapping_state::{MappingState, Refusal, Step};
 use os::{Instance, MethodCall, Namespace, Options, OsError, Secret, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
@@ -125,38 +125,45 @@ impl NewSmbGlobalMapping {
         if state == MappingState::OtherPassword {
             run.node().smb_mappings.count_password_difference();
         }
-        match (state.step(run.node().config()), mapping) {
-            (Step::Make, _) => self.make(run).map(|()| true),
-            (step @ (Step::Replace | Step::ReplaceUnlessInUse), Some(mapping)) => {
-                tracing::info!(share, ?state, "replacing a mapping");
-                let removed = remove(run, &share, &mapping, step == Step::Replace);
-                removed.map_err(|error| remedy::kept(state, &share, error))?;
-                self.make(run).map(|()| false)
-            }
-            (Step::Use, _) => Ok(false),
-            (Step::UseWithWarning, _) => {
+        match state.step(run.node().config()) {
+            Step::Make => self.make(run).map(|()| true),
+            Step::Use => Ok(false),
+            Step::UseWithWarning => {
                 tracing::warn!(
                     share,
                     user = self.username,
-                    "a mapping is used with another password than it was made with, which Windows does not check"
+                    "the request's password differs from the one the share was mapped with; the existing mapping is used, \
+                     because Windows does not check the password again"
                 );
                 Ok(false)
             }
-            _ => {
-                self.log_refusal(state, &share);
-                Err(remedy::refusal(state, &share))
+            Step::Refuse(refusal) => {
+                self.log_refusal(refusal, &share);
+                Err(remedy::refusal(refusal, &share))
             }
+            Step::Replace(code) => self.replace(run, mapping, code, true),
+            Step::ReplaceUnlessInUse(code) => self.replace(run, mapping, code, false),
         }
     }
 
     /// Logs the refusal of a user or password with the user, whom the error does not name.
-    fn log_refusal(&self, state: MappingState, share: &str) {
+    fn log_refusal(&self, refusal: Refusal, share: &str) {
         let user = self.username.as_str();
-        match state {
-            MappingState::OtherUser => tracing::warn!(share, user, "refused another user for a mapped share"),
-            MappingState::OtherPassword => tracing::warn!(share, user, "refused another password for a mapped share"),
-            _ => {}
+        match refusal {
+            Refusal::OtherUser => tracing::warn!(share, user, "refused another user for a mapped share"),
+            Refusal::OtherPassword => tracing::warn!(share, user, "refused another password for a mapped share"),
+            Refusal::Unreadable(_) => {}
         }
+    }
+
+    /// Replaces a mapping that cannot be used because of `code`. Returns that the share was mapped before.
+    fn replace(&self, run: Run<'_>, mapping: Option<Instance>, code: OsError, force: bool) -> OperationResult<bool> {
+        let share = self.remote.share();
+        tracing::info!(share, %code, "replacing a mapping that cannot be used");
+        if let Some(mapping) = mapping {
+            remove(run, &share, &mapping, force).map_err(|error| remedy::kept(code, &share, error))?;
+        }
+        self.make(run).map(|()| false)
     }
 
     /// Returns the state of the mapping of the share, and records that the mapping is used if it can be read.

@@ -63,8 +63,8 @@ impl Operation for ListVolumesOnDisk {
             ));
         }
         let (mut volumes, mut first_has_arrived) = (Vec::new(), true);
-        // A new partition has no volume yet. A partition that never gets one must not make the listing of the others
-        // fail.
+        // A new partition has no volume yet. A partition that never gets a volume must not make the listing of the
+        // other volumes fail.
         run.poll_arrival(|| {
             let table = readings::disk::partition_table(run, &disk)?;
             let found = readings::volume::on_disk(run, self.disk, &table.partitions)?;

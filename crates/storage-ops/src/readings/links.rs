@@ -39,7 +39,8 @@ pub(crate) fn open_itself(run: Run<'_>, path: &HostPath) -> RunResult<OsResult<B
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Location {
     Local,
-    /// On a server, or to an object that cannot be opened. There is no pool beyond that of remote paths.
+    /// On a server, or to an object that cannot be opened. No link can require a further pool after the pool for remote
+    /// paths.
     Final,
 }
 

@@ -63,8 +63,8 @@ pub(crate) fn exists(run: Run<'_>, volume: VolumeId) -> RunResult<bool> {
     failed(OperationError::of(opened, format!("it cannot be determined whether volume {volume} exists")))
 }
 
-/// Returns the volumes on `disk` with their offsets: those on data partitions first, then the others, in the order of
-/// the offsets.
+/// Returns the volumes on `disk` with their offsets: first the volumes on data partitions, then all others, each in the
+/// order of the offsets.
 pub(crate) fn on_disk(run: Run<'_>, disk: DiskNumber, partitions: &[Partition]) -> RunResult<Vec<(u64, VolumeId)>> {
     let found = match queried_on_disk(run.host(), disk) {
         Ok((mut found, Some(code))) if !hold_each(partitions, &found) => {
@@ -154,9 +154,9 @@ pub(crate) fn wait_for_volumes(run: Run<'_>, disk: &Disk) -> RunResult<DataVolum
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VolumeState {
     Online,
-    /// It is not ready, or has not arrived.
+    /// The volume is not ready, or has not arrived.
     Offline,
-    /// It cannot be read for another reason.
+    /// The volume cannot be read for another reason.
     Unknown,
 }
 

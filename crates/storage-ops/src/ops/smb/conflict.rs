@@ -13,7 +13,7 @@ use crate::types::UncPath;
 /// How many of the remaining mappings are named.
 const NAMED: usize = 3;
 
-/// What became of the mappings to other shares of a server.
+/// The outcome of removing mappings to other shares of a server.
 pub(super) struct Resolved {
     /// Whether one was removed.
     pub(super) has_removed: bool,

@@ -155,7 +155,7 @@ impl MountVolume {
     fn undo_elsewhere(&self, node: &Node, before: &[U16String]) -> OperationResult<()> {
         let paths = node.host.os().volume_paths(&self.volume.to_windows())?;
         let elsewhere = paths.iter().filter(|path| !before.contains(path));
-        // One that cannot be unmounted must not keep the others.
+        // A path that cannot be unmounted must not prevent the unmounting of the others.
         let undone: Vec<_> = elsewhere.map(|path| node.host.os().delete_volume_mount_point(path)).collect();
         Ok(undone.into_iter().collect::<OsResult<()>>()?)
     }
@@ -191,8 +191,7 @@ fn remove_mount_point(run: Run<'_>, entry: &EntryRef, target: Box<dyn Handle>, v
     if is_removed(&*target)? {
         return Ok(());
     }
-    let failed =
-        removed.err().unwrap_or_else(|| OperationError::precondition("the directory is still a mount point").into());
+    let failed = removed.err().unwrap_or_else(|| OperationError::precondition("the directory is still a mount point"));
     if code != OsError::SHARING_VIOLATION || failed.kind == Kind::StillRunning {
         return Err(after(code, failed).into());
     }

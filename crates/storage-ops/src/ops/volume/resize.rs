@@ -133,8 +133,8 @@ impl ResizeVolume {
     }
 }
 
-/// Returns the offset up to which a partition can grow: that of the next one, or the end of the extended partition that it
-/// is in. `None` means the end of the disk.
+/// Returns the offset up to which a partition can grow: the offset of the next partition, or the end of the extended
+/// partition that contains it. `None` means the end of the disk.
 fn end_of_space(table: &PartitionTable, partition: &Partition) -> Option<u64> {
     let end = |other: &Partition| other.offset.saturating_add(other.length);
     let limit = |other: &Partition| match other.offset.cmp(&partition.offset) {
