@@ -64,7 +64,8 @@ pub use executor::progress::{Call, Requester};
 pub use executor::shares::ClientId;
 pub use executor::worker_pools::BLOCKING_THREADS;
 pub use node::Node;
-pub use ops::*;
+pub use ops::volume::{format::*, mount::*, resize::*, target_path::*};
+pub use ops::{disk::*, filesystem::*, iscsi::*, smb::*, system::*, volume::*};
 pub use os::Secret;
 pub use types::{
     AllowedPortal, Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext, ServiceInfo,

@@ -10,19 +10,13 @@ pub(crate) mod smb;
 pub(crate) mod system;
 pub(crate) mod volume;
 
-pub use volume::resize::ResizeTarget;
-
-/// Exports the operations, and lets them implement `Operation`.
-macro_rules! operations {
-    ($($module:ident $(:: $name:ident)+,)*) => {
-        $(
-            impl Sealed for $module $(:: $name)+ {}
-            pub use $module $(:: $name)+;
-        )*
+macro_rules! seal {
+    ($($operation:ty,)*) => {
+        $(impl Sealed for $operation {})*
     };
 }
 
-operations! {
+seal! {
     disk::GetDiskNumberByName,
     disk::GetDiskState,
     disk::GetDiskStats,
