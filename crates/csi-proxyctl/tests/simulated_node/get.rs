@@ -42,7 +42,6 @@ async fn tables_show_what_the_node_has() {
         ("get-services.txt", &["get", "services"]),
         ("get-iscsi.txt", &["get", "iscsi"]),
         ("get-iscsi-targets.txt", &["get", "iscsi", "--targets"]),
-        ("versions.txt", &["versions"]),
     ] {
         let text = numbered_volumes(&run(&sockets, arguments).ok());
         if !name.contains("wide") && !name.contains("mounts") {

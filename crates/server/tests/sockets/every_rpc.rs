@@ -36,5 +36,6 @@ async fn every_rpc_succeeds_with_valid_input() {
         sim.invariants().expect("the invariants of the node hold");
     }
     let table: BTreeSet<_> = GROUP_VERSIONS.iter().flat_map(|row| row.rpcs).map(|rpc| rpc.path).collect();
-    assert_eq!(called, table);
+    let missing: Vec<_> = table.difference(&called).collect();
+    assert!(missing.is_empty(), "good_input.rs has no call of {missing:?}");
 }
