@@ -1,5 +1,5 @@
-//! The Windows service `csiproxy`: its name, and the command `service`. `platform/windows/service.rs` runs and installs it, and has
-//! its times.
+//! The Windows service `csiproxy`: its name, and the command `service`. `platform/windows/service.rs` runs and installs the
+//! service, and has its times.
 
 use crate::command::{CommandError, no_more};
 use crate::flags::parser::name_of_flag;
