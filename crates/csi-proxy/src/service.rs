@@ -1,4 +1,5 @@
-//! The Windows service `csiproxy`: its name, and the command `service`. `platform/windows/service` runs and installs it.
+//! The Windows service `csiproxy`: its name, and the command `service`. `platform/windows/service.rs` runs and installs the
+//! service, and has its times.
 
 use crate::command::{CommandError, no_more};
 use crate::flags::parser::name_of_flag;

@@ -42,21 +42,21 @@ pub static TABLE: [Section; 5] = [
                 name: "node-path",
                 kind: Kind::Values("DIR"),
                 default: "",
-                help: "Protect from drivers each volume on the path to this directory, such as that of the container runtime.",
+                help: "Protect the volumes on the path to this directory from drivers, for example the directory of the container runtime.",
                 set: |flags, text| folder(text).map(|path| flags.node.node_paths.push(path)),
             },
             Flag {
                 name: "kubelet-csi-plugins-path",
                 kind: Kind::Value("DIR"),
                 default: "",
-                help: "Accept paths with the context PLUGIN only below this directory.",
+                help: "Accept paths with the context PLUGIN only if they are below this directory.",
                 set: |flags, text| optional(text, folder).map(|path| flags.node.plugin_dir = path),
             },
             Flag {
                 name: "kubelet-pod-path",
                 kind: Kind::Value("DIR"),
                 default: "",
-                help: "Accept paths with the context POD only below this directory.",
+                help: "Accept paths with the context POD only if they are below this directory.",
                 set: |flags, text| optional(text, folder).map(|path| flags.node.pod_dir = path),
             },
             Flag {
@@ -70,7 +70,7 @@ pub static TABLE: [Section; 5] = [
                 name: "share-smb-mappings",
                 kind: Kind::Switch,
                 default: "false",
-                help: "Let a request with another user name use an existing SMB mapping. Its access is that of the first user.",
+                help: "Let a request with another user name use an existing SMB mapping, with the access of the mapping's user.",
                 set: |flags, text| switch(text).map(|on| flags.node.share_smb_mappings = on),
             },
             Flag {
@@ -103,7 +103,7 @@ pub static TABLE: [Section; 5] = [
                 name: "smb-servers",
                 kind: Kind::Value("HOST,..."),
                 default: "",
-                help: "Map only shares of these SMB servers. Write each as drivers do. 'none' allows no server.",
+                help: "Map only shares of these SMB servers, spelled as in drivers' requests. 'none' allows no server.",
                 set: |flags, text| list(text, SmbServer::parse).map(|servers| flags.node.smb_servers = Some(servers)),
             },
             Flag {
@@ -124,7 +124,7 @@ pub static TABLE: [Section; 5] = [
                 name: "pipe-sid",
                 kind: Kind::Values("SID"),
                 default: "",
-                help: "Also let the account with this SID open the pipes. No effect except on Windows.",
+                help: "Also let the account with this SID open the pipes (Windows only).",
                 set: |flags, text| {
                     flags.pipe_sids.push(text.to_owned());
                     Ok(())
@@ -155,14 +155,14 @@ pub static TABLE: [Section; 5] = [
                 name: "max-calls",
                 kind: Kind::Value("COUNT"),
                 default: "2048",
-                help: "Maximum running calls. As many more may wait. Half is reserved for each connection's first call.",
+                help: "Maximum running calls; as many calls may wait. Half of them are reserved for the first call of each connection.",
                 set: |flags, text| positive(text).map(|count| flags.max_calls = count),
             },
             Flag {
                 name: "drain",
                 kind: Kind::Value("SECONDS"),
                 default: "30",
-                help: "Time to wait for running calls at shutdown. Use 4 in a HostProcess container: Windows ends its processes after 5.",
+                help: "Seconds to wait for running calls at shutdown. Use 4 in a HostProcess container, which Windows ends after 5.",
                 set: |flags, text| number(text).map(|seconds| flags.drain = Duration::from_secs(seconds)),
             },
         ],
@@ -216,7 +216,7 @@ pub static TABLE: [Section; 5] = [
                 name: "stderrthreshold",
                 kind: Kind::Value("LEVEL"),
                 default: "ERROR",
-                help: "Least level logged to standard error when the log goes to a file alone: INFO, WARNING, ERROR or FATAL.",
+                help: "If the log goes only to a file, lines from this level on also go to standard error: INFO, WARNING, ERROR, FATAL.",
                 set: |flags, text| severity(text).map(|severity| flags.log.stderr_threshold = severity),
             },
             Flag {

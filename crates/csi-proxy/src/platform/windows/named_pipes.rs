@@ -164,16 +164,6 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_pipe_cannot_be_created_twice() {
-        let address = address("twice");
-        let _first = bind(&address).unwrap();
-        match bind(&address) {
-            Err(error) => assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}"),
-            Ok(_) => println!("skipped: a_pipe_cannot_be_created_twice: FILE_FLAG_FIRST_PIPE_INSTANCE is not enforced"),
-        }
-    }
-
     #[test]
     fn a_pipe_that_no_process_serves_is_refused_for_another_reason() {
         let address = address("free");
