@@ -11,6 +11,7 @@ mod cfg;
 mod crate_deps;
 mod docs;
 mod file_size;
+mod layers;
 pub(crate) mod publish;
 mod unsafe_code;
 mod words;
@@ -42,6 +43,7 @@ fn breaches() -> Result<Vec<String>, Error> {
     let mut breaches = crate_deps::breaches(&crate_deps::dependencies(&packages)?);
     breaches.extend(publish::breaches(&packages));
     let sources = sources()?;
+    breaches.extend(layers::breaches(&sources));
     breaches.extend(docs::breaches(&sources, |path| root.join(path).exists()));
     for source in &sources {
         let is_crate_root = roots.contains(&root.join(&source.path).as_path());

@@ -18,15 +18,15 @@ pub enum Kind {
     AlreadyExists,
     /// The state of the node does not allow the operation; change the state first.
     FailedPrecondition,
-    /// Access was denied by Windows, by a server, because the path is outside the working directories, or because a list of
-    /// the administrator does not have the object.
+    /// Windows or a server denied the access, the path is outside the working directories, or the object is not on a
+    /// list of the administrator.
     PermissionDenied,
     /// Another process is changing or using the object, or the operation stopped before it was complete; repeat the request.
     Busy,
     /// The operation was started and is still running; repeat the request to wait for it.
     StillRunning,
-    /// The operation was not started because no thread or no WMI connection was available, or because a disk that it has to
-    /// read, or each storage port that it has to scan, did not answer; try again later.
+    /// The operation was not started: no thread or WMI connection was available, or a disk or every storage port did
+    /// not answer. Try again later.
     Unavailable,
     /// The operation was not started because every caller cancelled.
     Cancelled,

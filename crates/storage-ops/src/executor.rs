@@ -143,7 +143,7 @@ impl<O: Operation> Job<O> {
         open.then(|| self.result.subscribe())
     }
 
-    /// Waits, but not longer than some caller wants the job. A job that has begun to change waits in any case.
+    /// Waits for `wait`, unless every caller cancels. A job that has begun a change is not cancelled.
     async fn while_wanted<T>(&self, wait: impl Future<Output = T>) -> OperationResult<T> {
         tokio::select! {
             value = wait => Ok(value),
@@ -198,8 +198,8 @@ impl Executor {
         self.run_for(Requester::default(), operation).await
     }
 
-    /// Runs `operation`, or joins an equal one that is in progress. It gets a thread if the client of `requester` may have
-    /// one more; without a client no such share limits it.
+    /// Runs `operation`, or joins an equal one that is in progress. The quota of the client of `requester` limits its
+    /// threads.
     pub async fn run_for<O: Operation>(
         self: &Arc<Self>,
         requester: impl Into<Requester>,
@@ -228,7 +228,10 @@ impl Executor {
         }
         let result = receiver.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
         result.unwrap_or_else(|| {
-            let error = OperationError::new(Kind::Internal, "the operation ended without a result");
+            let error = OperationError::new(
+                Kind::Internal,
+                "the operation ended without a result, because the daemon is shutting down",
+            );
             Err(Error::new(O::NAME, format!("run {}", O::NAME), error))
         })
     }
@@ -377,7 +380,7 @@ impl Executor {
         mode: &Mode<O>,
         ctx: OperationContext,
     ) -> RunResult<O::Output> {
-        // A change in progress bypasses the shares, so that it is not left half done.
+        // The quotas do not apply to a change in progress, so that it is not left half done.
         let is_changing = mode.job().is_some_and(|job| *job.phase() == Phase::Changing);
         work.progress.waits_for_thread(pool);
         let wait = self.pools.thread(pool, Holder { is_exempt: is_changing, ..holder });
@@ -388,7 +391,7 @@ impl Executor {
         work.progress.runs_in(pool);
         let (node, work, mode) = (Arc::clone(&self.node), Arc::clone(work), mode.clone());
         let body = move || {
-            // The share in the entry of a read ends with this closure.
+            // The entry of a read is dropped with this closure.
             if mode.job().is_some_and(|job| !job.advance(Some(Phase::Reading))) {
                 return Err(OperationError::cancelled().into());
             }
@@ -462,7 +465,7 @@ mod tests {
 
     use super::Executor;
     use crate::error::Kind;
-    use crate::executor::operation::{Coalesce, Operation, sealed::Sealed};
+    use crate::executor::operation::{Coalesce, Operation};
     use crate::node::run::Run;
     use crate::scheduling::locks::LockKey;
     use crate::scheduling::pool_kind::PoolKind;
@@ -472,8 +475,6 @@ mod tests {
     /// An operation that panics when its lock keys are determined, before it has a thread.
     #[derive(Clone, Debug, PartialEq, Eq, Hash)]
     struct Defective;
-
-    impl Sealed for Defective {}
 
     impl Operation for Defective {
         type Output = ();

@@ -86,7 +86,7 @@ pub struct LinkReadings {
     pub path: String,
     /// The target, as Windows stores it.
     pub target: String,
-    /// What the target is.
+    /// The kind of the target.
     pub kind: LinkKind,
     /// Whether the target exists. A target on a server, or behind a link to one, is not opened and counts as existing.
     pub target_exists: OperationResult<bool>,
@@ -163,7 +163,7 @@ impl VolumeReadings {
         Self { id, disks, space, file_system, formatted, paths: paths.map(text) }
     }
 
-    /// The readings of a volume of which each has failed.
+    /// Returns the readings of a volume if all of them have failed.
     fn failed(id: VolumeId, error: &OperationError) -> Self {
         let [disks, space, file_system, formatted, paths] = [(); 5].map(|()| error.clone());
         Self {
@@ -419,7 +419,7 @@ fn drive_letter(path: &U16Str) -> Option<char> {
     path.is_drive_root().then(|| path.drive())
 }
 
-/// What a name in a directory is.
+/// The kind of an entry of a directory.
 enum Entry {
     Link(LinkReadings),
     Directory(Box<dyn Handle>),

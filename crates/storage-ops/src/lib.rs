@@ -30,16 +30,23 @@
 //!
 //! # Layers
 //!
-//! A folder is a layer. A module uses only modules in its own row and in the rows above it.
+//! A folder is a layer. A module uses only itself and the modules in the rows above it; `cargo xtask lint` checks this.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `executor::pool_kind`, `error` | the kinds of work; errors |
-//! | `types`, `config` | domain types, into which requests are parsed; settings |
-//! | `executor::{locks, context, shares, progress, worker_pools}` | locks, the context of a running operation, threads |
-//! | `windows` | the data formats and requests of Windows: device buffers, reparse points, WMI, error codes |
+//! | `error` | errors, and what a caller can conclude from them |
+//! | `error_class` | the meaning of Windows' error codes |
+//! | `types` | domain types, into which requests are parsed |
+//! | `config` | settings |
+//! | `sync` | the locks and limits of the executor, which its model replaces |
+//! | `devices` | requests to devices and file systems, and the decoding of their answers; no provider, no thread, no lock |
+//! | `scheduling` | locks, worker threads and their quotas, the context of a running operation, the request to run it again |
+//! | `host` | Windows as the crate uses it: primitives, timeouts, queries of devices that may hang, counters |
 //! | `paths` | paths below a working directory, opened handle by handle; links; removal of trees |
-//! | `node`, `executor` (with `executor::activity`) | the execution of operations: [`Node`] on the caller's thread, [`Executor`] for many callers |
+//! | `node` | the state of a node, and one run of an operation on it |
+//! | `provider` | WMI, and the storage provider behind it |
+//! | `readings` | what operations read: from a device or, if its answer says nothing, from the storage provider |
+//! | `executor` | the execution of operations: [`Node`] on the caller's thread, [`Executor`] for many callers |
 //! | `ops` | the operations, one file for each API group |
 //! | [`inspect`] | single native readings, for diagnosing a node |
 

@@ -26,7 +26,7 @@ pub struct Node {
     config: Config,
     pub(crate) locks: Locks,
     pub(crate) directories: WorkingDirectories,
-    /// What is known of the SMB mappings.
+    /// The record of the SMB mappings.
     pub(crate) smb_mappings: MappingRecord,
     pub(crate) refused_links: RefusedLinks,
 }

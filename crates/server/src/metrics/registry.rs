@@ -150,7 +150,7 @@ impl Metrics {
         let help = "Time that operations have waited for locks that others had.";
         write_single(text, "csi_proxy_lock_wait_seconds_total", "counter", help, time.as_secs_f64())?;
         let help = "Calls that shared the result of an equal call in progress.";
-        write_single(text, "csi_proxy_coalesced_calls_total", "counter", help, executor.shared_requests())
+        write_single(text, "csi_proxy_coalesced_calls_total", "counter", help, executor.coalesced_requests())
     }
 }
 

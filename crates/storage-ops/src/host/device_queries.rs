@@ -1,12 +1,13 @@
 //! Queries of many devices, of which some may not answer.
 //!
-//! Some operations ask every disk or volume of the node. One that no longer answers must not block them. So the queries
-//! run on another thread. If a device does not answer in time, it is left out, the thread stays behind with this query,
-//! and another thread asks the other devices. While the query hangs, nobody asks that device again. Each volume counts as a
-//! device of its own, so that neither its disk nor another volume hides it: which queries hang together is not known.
+//! Some operations ask every disk or volume of the node. A device that no longer answers must not block them, so the
+//! queries run on another thread. A device that does not answer in time is left out: the thread stays behind with its
+//! query, and a new thread asks the remaining devices. A device whose query hangs is not asked again until the query
+//! ends. Each volume counts as a device of its own, because a hung disk or volume need not make other volumes hang.
 //!
-//! A scan waits [`PATIENCE`] for the first device that does not answer, half as long for each further one, and at least
-//! [`LEAST_PATIENCE`]: less than 10 s, and 0.1 s for each of many. It leaves behind a thread for each of them.
+//! A scan waits [`PATIENCE`] for the first device that does not answer, half as long for each further one, but at least
+//! [`LEAST_PATIENCE`]. In total it waits less than 10 s, plus 0.1 s for each device beyond the sixth. It leaves behind
+//! one thread for each device that does not answer.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -15,11 +16,10 @@ use std::time::Duration;
 
 use os::{Os, OsResult, U16String};
 
-use crate::host::Host;
 use crate::types::{DiskNumber, VolumeId};
 
 /// How long a query may take before the device counts as one that does not answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a query may take in a scan in which many devices have not answered.
 const LEAST_PATIENCE: Duration = Duration::from_millis(100);
@@ -69,13 +69,13 @@ pub(crate) struct DeviceQueries {
 
 /// A query of one device. If the device is the interface of a disk, calls the last argument with the number of the disk as
 /// soon as it is known.
-type Query<T, R> = fn(&dyn Os, T, &dyn Fn(DiskNumber)) -> OsResult<R>;
+pub(crate) type Query<T, R> = fn(&dyn Os, T, &dyn Fn(DiskNumber)) -> OsResult<R>;
 
 /// A scan of devices.
 struct Scan<T, R> {
     /// The numbers of the disks by index, as far as they are known.
     numbers: Vec<Option<DiskNumber>>,
-    /// The index of each device that was not asked yet, and what is asked.
+    /// The index of each device that was not asked yet, and the argument of its query.
     waiting: VecDeque<(usize, T)>,
     /// The index of the device that the current thread asks, if it has begun to.
     asked: Option<usize>,
@@ -112,27 +112,16 @@ impl DeviceQueries {
         hung.retain(|(_, thread)| thread.strong_count() > 0);
         hung.iter().any(|(other, _)| other == device)
     }
-}
 
-impl Host {
     /// Asks each device, for which `query` is given its `T`. Returns the answers in the same order: `None` for a device that
-    /// does not answer in time, which is logged.
-    pub(crate) fn query_each<T: Send + 'static, R: Send + 'static>(
+    /// does not answer in time, which is logged. Waits `longest` for the first device that does not answer.
+    pub(super) fn query_each<T: Send + 'static, R: Send + 'static>(
         &self,
-        targets: impl Iterator<Item = (Device, T)>,
-        query: Query<T, R>,
-    ) -> Vec<(Device, Option<OsResult<R>>)> {
-        self.query_each_for(PATIENCE, targets, query)
-    }
-
-    /// Does the same as [`Self::query_each`], but waits `longest` for the first device that does not answer.
-    pub(crate) fn query_each_for<T: Send + 'static, R: Send + 'static>(
-        &self,
+        os: &Arc<dyn Os>,
         longest: Duration,
         targets: impl Iterator<Item = (Device, T)>,
         query: Query<T, R>,
     ) -> Vec<(Device, Option<OsResult<R>>)> {
-        let queries = self.device_queries();
         let (devices, waiting): (Vec<Device>, VecDeque<_>) =
             targets.enumerate().map(|(index, (device, target))| (device, (index, target))).unzip();
         let (numbers, answers) = (vec![None; devices.len()], devices.iter().map(|_| None).collect());
@@ -141,9 +130,9 @@ impl Host {
         loop {
             let mut state = lock(&scan);
             state.waiting.retain(|(index, _)| {
-                let hangs = queries.hangs(&devices[*index]);
+                let hangs = self.hangs(&devices[*index]);
                 if hangs {
-                    let device = queries.as_disk(devices[*index].clone());
+                    let device = self.as_disk(devices[*index].clone());
                     tracing::warn!(%device, "left out a device that does not answer an earlier query");
                 }
                 !hangs
@@ -155,17 +144,17 @@ impl Host {
             drop(state);
             let alive = Arc::new(());
             let thread = Arc::downgrade(&alive);
-            let (os, shared) = (Arc::clone(&self.os), Arc::clone(&scan));
+            let (thread_os, shared) = (Arc::clone(os), Arc::clone(&scan));
             let current_span = tracing::Span::current();
             let work = move |step_ended: &dyn Fn() -> bool| {
-                current_span.in_scope(|| ask(&*os, &shared, query, step_ended));
+                current_span.in_scope(|| ask(&*thread_os, &shared, query, step_ended));
                 drop(alive);
             };
-            let has_ended = self.clock().run_watched(patience, Box::new(work));
+            let has_ended = os.clock().run_watched(patience, Box::new(work));
             let state = lock(&scan);
             for (device, number) in devices.iter().zip(&state.numbers) {
                 if let Some(number) = number {
-                    queries.identify(device, *number);
+                    self.identify(device, *number);
                 }
             }
             if has_ended {
@@ -177,9 +166,9 @@ impl Host {
                 continue;
             };
             drop(state);
-            let device = queries.as_disk(devices[index].clone());
+            let device = self.as_disk(devices[index].clone());
             tracing::warn!(%device, seconds = patience.as_secs_f32(), "left out a device that does not answer");
-            lock(&queries.hung).push((devices[index].clone(), thread));
+            lock(&self.hung).push((devices[index].clone(), thread));
             patience = (patience / 2).max(LEAST_PATIENCE);
         }
         let answers = std::mem::take(&mut lock(&scan).answers);
@@ -187,7 +176,7 @@ impl Host {
     }
 }
 
-/// Asks the devices that wait, one after the other, until one of them has answered too late.
+/// Asks the waiting devices one after the other. Stops when a device has answered too late.
 fn ask<T, R>(os: &dyn Os, scan: &Mutex<Scan<T, R>>, query: Query<T, R>, step_ended: &dyn Fn() -> bool) {
     let mut answered = None;
     loop {

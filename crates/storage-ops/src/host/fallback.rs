@@ -1,11 +1,12 @@
-//! Fallbacks: what an operation does if Windows answers its first call with a code that says nothing about the object.
+//! Fallbacks: the second call of an operation after Windows has answered the first one with a code that says nothing
+//! about the object.
 //!
 //! A primary call is a call of a device or of the mount manager. Its fallback is, as a rule, what the Go program does in
 //! production: the storage provider. Each use of a fallback is counted by its code, and logged once, so that the
 //! metrics of many nodes show which primary call Windows answers differently than expected.
 //!
-//! The provider does not decide whether a volume is formatted, or a disk partitioned, with one exception: if it reports a
-//! file system or a partition, there is one. That it reports none is no evidence.
+//! If the provider reports a file system or a partition, the object has one. If the provider reports none, that is no
+//! evidence: only devices decide that a volume is not formatted, or a disk not partitioned.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,10 +16,9 @@ use os::OsError;
 
 use crate::error::{Kind, OperationError};
 use crate::error_class::ErrorClass;
-use crate::host::Host;
 
-/// The maximum number of codes that are counted apart for one fallback. Codes come from drivers, so there may be any
-/// number of them.
+/// The maximum number of codes that are counted apart for one fallback. Codes come from drivers, so their number is not
+/// bounded.
 const MAX_CODES: usize = 16;
 
 /// A primary call and its fallback.
@@ -46,8 +46,8 @@ pub(crate) enum Fallback {
     ProviderCache,
 }
 
-/// The answers that lead to most fallbacks: all but those of [`OperationError::is_conclusive`].
-const INCONCLUSIVE: &str = "any other than that the object is gone or its medium fails";
+/// The answers that lead to most fallbacks, as [`OperationError::inconclusive`] decides.
+const INCONCLUSIVE: &str = "any error except \"device removed\" and \"medium failed\"";
 
 /// A row of the table in docs/windows.md.
 struct Row {
@@ -82,7 +82,7 @@ const TABLE: [Row; 20] = [
         Fallback::SetDiskState,
         "set_disk_state",
         "`IOCTL_DISK_SET_DISK_ATTRIBUTES`",
-        "any other than that the disk is gone; 0 stands for a success that has changed nothing",
+        "any error except \"device removed\"; 0 stands for a success that has changed nothing",
         "`MSFT_Disk.Online`, `Offline` and `SetAttributes`",
     ),
     row(
@@ -111,7 +111,7 @@ const TABLE: [Row; 20] = [
         "partition_table",
         "`IOCTL_DISK_GET_DRIVE_LAYOUT_EX`",
         INCONCLUSIVE,
-        "`MSFT_Partition` of the disk. `PartitionDisk` takes only a partition that it reports for evidence",
+        "`MSFT_Partition` of the disk. For `PartitionDisk`, a report of no partition is no evidence",
     ),
     row(
         Fallback::VolumeDisk,
@@ -124,8 +124,8 @@ const TABLE: [Row; 20] = [
         Fallback::VolumesOfDisk,
         "volumes_of_disk",
         "`IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS` of all volumes",
-        "any other than that the object is gone or its medium fails, or none in time (121), from a volume, if one is \
-         missing on the disk",
+        "any error except \"device removed\" and \"medium failed\", or no answer in time (121), from a volume, if a data partition \
+         of the disk has no volume",
         "`MSFT_Volume` of each `MSFT_Partition` of the disk",
     ),
     row(Fallback::VolumeList, "volume_list", "`FindFirstVolume`", INCONCLUSIVE, "`MSFT_Volume`, if it has the volume"),
@@ -133,7 +133,7 @@ const TABLE: [Row; 20] = [
         Fallback::VolumeSize,
         "volume_size",
         "`FileFsFullSizeInformation`",
-        "any other than that the object is gone, its medium fails, or it has no file system",
+        "any error except \"device removed\", \"medium failed\" and \"no file system\"",
         "`MSFT_Volume.Size` and `SizeRemaining`, if the size is not 0",
     ),
     row(
@@ -148,14 +148,14 @@ const TABLE: [Row; 20] = [
         Fallback::Mount,
         "mount",
         "`SetVolumeMountPoint`",
-        "any other than that the directory is not empty or no directory, or the volume is gone, full or fails",
+        "any error except: the directory is not empty or is no directory; the volume is gone, full, write-protected or fails",
         "`MSFT_Partition.AddAccessPath`; after 32, `SetVolumeMountPoint` without a handle on the directory",
     ),
     row(
         Fallback::Unmount,
         "unmount",
         "`DeleteVolumeMountPoint`",
-        "any, while the directory is still a mount point",
+        "any error, if the directory is still a mount point",
         "`MSFT_Partition.RemoveAccessPath`; after 32, `DeleteVolumeMountPoint` without a handle on the directory",
     ),
     row(Fallback::Flush, "flush", "`FlushFileBuffers` of the volume", INCONCLUSIVE, "`MSFT_Volume.Flush`"),
@@ -177,15 +177,15 @@ const TABLE: [Row; 20] = [
         Fallback::PathLookup,
         "path_lookup",
         "`NtCreateFile` with `OBJ_DONT_REPARSE`",
-        "at start, any other than 4395 for a path through a link of Windows; 0 stands for a success, which means that the \
-         link was followed. Later, that a parameter is not valid or not supported",
+        "at start, any answer except 4395 for a path through a link of Windows; 0 stands for a success, which means that the \
+         link was followed. Later, \"parameter not valid\" or \"not supported\"",
         "`NtCreateFile` for each component",
     ),
     row(
         Fallback::CreateLink,
         "create_link",
         "`FSCTL_SET_REPARSE_POINT` on a handle with `FILE_DELETE_ON_CLOSE`, and `FileDispositionInfoEx`, which keeps the link",
-        "any other than that the account lacks the right (1314), the disk is full (112) or write-protected (19), or the name is too long (206)",
+        "any error except: the account lacks the right (1314), the disk is full (112) or write-protected (19), the name is too long (206)",
         "the same without `FILE_DELETE_ON_CLOSE`, as in Go's standard library; the object is deleted if it does not become \
          a link",
     ),
@@ -193,8 +193,8 @@ const TABLE: [Row; 20] = [
         Fallback::ProviderCache,
         "provider_cache",
         "`MSFT_Disk`, compared with the device before a change, and again after a refresh",
-        "still another `Size` (1), `IsOffline` (2), `IsReadOnly` (3) or `PartitionStyle` (4) than that of the device, or one \
-         of them is not reported (0). Each change of such a disk costs a refresh and a further query",
+        "`Size` (1), `IsOffline` (2), `IsReadOnly` (3) or `PartitionStyle` (4) still differs from the device, or the provider \
+         does not report one of them (0). Each change of such a disk costs a refresh and a further query",
         "the change itself, which the provider may refuse",
     ),
 ];
@@ -231,8 +231,8 @@ pub(crate) struct Fallbacks(Mutex<Counts>);
 type Counts = BTreeMap<(Fallback, Option<u32>), u64>;
 
 impl Fallbacks {
-    /// Counts a use of a fallback after `code`. Logs the first one: at most as many lines as the log admits of one
-    /// statement in a minute, so that none is left out.
+    /// Counts a use of a fallback after `code`, and logs the first use. The log admits that many lines of one statement
+    /// in a minute, so no line is dropped.
     pub(crate) fn record(&self, fallback: Fallback, code: OsError) {
         if self.count(fallback, code) {
             let call = fallback.call();
@@ -274,20 +274,14 @@ impl fmt::Debug for Fallbacks {
 }
 
 impl OperationError {
-    /// Returns the code of Windows, unless the error says by itself what is wrong with the object: it is gone, its medium
-    /// fails, it has no file system, or the operation has found out. Then no fallback is tried.
+    /// Returns the code of Windows if the error says nothing about the object. An error is conclusive, and no fallback
+    /// is tried, if the object is gone, its medium fails, it has no file system, or the operation itself has found the
+    /// reason.
     pub(crate) fn inconclusive(&self) -> Option<OsError> {
         let code = self.code.filter(|_| self.kind != Kind::NotFound)?;
         let is_conclusive =
             [ErrorClass::DeviceRemoved, ErrorClass::MediumFailed].iter().any(|class| class.contains(code));
         (!is_conclusive && code != OsError::UNRECOGNIZED_VOLUME).then_some(code)
-    }
-}
-
-impl Host {
-    /// Returns the counters of the fallbacks.
-    pub(crate) fn fallbacks(&self) -> &Fallbacks {
-        &self.fallbacks
     }
 }
 

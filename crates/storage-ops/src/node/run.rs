@@ -89,8 +89,8 @@ impl<'a> Run<'a> {
         Some(body(Run { context: &context, ..self }))
     }
 
-    /// Waits for volumes to arrive: calls `check` until it returns a value or the time has passed. Only the first call is
-    /// made on the current thread; the others are made on a thread that does nothing else.
+    /// Waits for volumes to arrive: calls `check` until it returns a value or the time has passed. Makes only the first
+    /// call on the current thread, and all others on a thread that does nothing else.
     pub(crate) fn poll_arrival<T>(self, mut check: impl FnMut() -> RunResult<Option<T>>) -> RunResult<Option<T>> {
         if let Some(value) = check()? {
             return Ok(Some(value));

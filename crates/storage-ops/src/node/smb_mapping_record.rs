@@ -45,7 +45,7 @@ pub(crate) enum Origin {
     BeforeStartOfWindows,
 }
 
-/// What this process knows of a mapping.
+/// The knowledge of this process about a mapping.
 struct Entry {
     user: Option<String>,
     password: Option<u64>,

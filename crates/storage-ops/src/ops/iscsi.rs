@@ -1,6 +1,6 @@
 //! Operations on the iSCSI initiator: target portals, targets and their disks.
 //!
-//! Windows knows a target by its name alone, whatever portal offers it. A session is that of a request only if one of its
+//! Windows knows a target by its name alone, not by its portal. A session belongs to a request only if one of its
 //! connections leads to the portal of the request.
 
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use crate::node::run::Run;
 use crate::provider::wmi::{call, query, quote};
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::stop::{RunResult, failed};
 use crate::types::{Authentication, DiskNumber, Iqn, TargetPortal};
 
 impl TargetPortal {
@@ -349,8 +349,8 @@ impl Operation for ConnectTarget {
 }
 
 impl ConnectTarget {
-    /// Returns whether the target has a session. Fails if none was made as the request demands: through its portal and with
-    /// its authentication.
+    /// Returns whether the target has a session through the portal of the request and with its authentication. Fails if
+    /// the target has other sessions only.
     fn has_session(&self, run: Run<'_>) -> OperationResult<bool> {
         let (requested, mut others) = (self.authentication.name(), Vec::new());
         for session in sessions_of(run, &self.iqn)? {
@@ -420,17 +420,17 @@ impl Operation for DisconnectTarget {
         let sessions = sessions_of(run, &self.iqn)?;
         for session in &sessions {
             let connections = connections_of(run, session)?;
-            // A session without a connection, whose target does not answer, may be that of the portal.
+            // A session without a connection may belong to the portal: its target does not answer.
             if !connections.is_empty() && !connections.iter().any(|connection| self.portal.is_end_of(connection)) {
                 continue;
             }
             end_persistence(run, session)?;
             log_out(run, &target, session)?;
         }
-        // It may have been disconnected since.
+        // The target may have been disconnected since.
         if sessions.is_empty() && find_target(run, &self.iqn)?.as_ref().is_some_and(is_connected) {
             let reason = "the target is connected, but Windows lists no session to log out of";
-            return Err(OperationError::precondition(reason).into());
+            return failed(OperationError::precondition(reason));
         }
         Ok(())
     }
@@ -482,7 +482,7 @@ fn log_out(run: Run<'_>, target: &Instance, session: &Instance) -> OperationResu
     }
 }
 
-/// Lists the disks of a target: none if it is not connected through the portal.
+/// Lists the disks of a target; the list is empty if the target is not connected through the portal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetTargetDisks {
     /// The portal through which it is connected.
@@ -547,7 +547,7 @@ impl Operation for SetMutualChapSecret {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         if !(12..=16).contains(&self.secret.expose().len()) {
-            return Err(OperationError::invalid("the CHAP secret must have 12 to 16 bytes").into());
+            return failed(OperationError::invalid("the CHAP secret must have 12 to 16 bytes"));
         }
         let arguments = [("ChapSecret", Value::Secret(self.secret.clone()))];
         Ok(invoke(run, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)?)

@@ -16,7 +16,7 @@ use crate::types::{HostPath, VolumeId, components, upper_case};
 
 /// Opens the object at `path`; links to other places on the node are followed.
 ///
-/// `is_of_volume` tells whether a drive letter is that of a volume. Other drives, such as network drives, are not opened.
+/// `is_of_volume` tells whether a drive is a volume. Other drives, such as network drives, are not opened.
 ///
 /// Errors: those of the opens; `REPARSE_POINT_ENCOUNTERED` if the path leads off the node, or to a target that only Windows can
 /// resolve; `INVALID_REPARSE_DATA` at a link that climbs above the root directory; `CANT_ACCESS_FILE` at a reparse point that is not a link; `CANT_RESOLVE_FILENAME` if there are too many links.
@@ -42,8 +42,8 @@ pub(crate) fn open(
     Err(OsError::CANT_RESOLVE_FILENAME.into())
 }
 
-/// Opens the root directories that lie on the way to `path`, which must exist: that of its drive, and that of the drive or
-/// volume that each link leads to. Follows a link to a server no further.
+/// Opens the root directories on the way to `path`, which must exist: the root of its drive, and the root of each drive
+/// or volume that a link leads to. Does not follow a link to a server.
 ///
 /// Adds those that it has opened to `roots` even if it fails.
 ///
@@ -61,8 +61,8 @@ pub(crate) fn roots(os: &dyn Os, path: &HostPath, roots: &mut Vec<Box<dyn Handle
     Err(OsError::CANT_RESOLVE_FILENAME.into())
 }
 
-/// Returns where the links on the way to `path` lie, and where the object that it leads to lies: final paths, in upper case and
-/// without a final backslash. Ends at what cannot be opened.
+/// Returns the places of the links on the way to `path`, and the place of the object that `path` leads to: final paths,
+/// in upper case and without a final backslash. Ends at the first component that cannot be opened.
 pub(crate) fn places(os: &dyn Os, path: &HostPath) -> Vec<U16String> {
     let mut path = RootedPath { root: Root::Drive(path.drive()), names: names_of(path) };
     let mut places = Vec::new();

@@ -34,7 +34,7 @@ pub(crate) struct WorkingDirectories {
     general: Vec<HostPath>,
     plugins: Option<HostPath>,
     pods: Option<HostPath>,
-    /// Those of the above that are in no other one.
+    /// The working directories that are not inside another one.
     outermost: Vec<OutermostDirectory>,
     lookup: PathLookup,
 }
@@ -102,7 +102,7 @@ impl WorkingDirectories {
     /// Finds two working directories of which the first one, or a link on the way to it, lies in the second one, although the
     /// texts of their paths do not show that.
     pub(crate) fn nested_by_links(&self, os: &dyn Os) -> Option<(&HostPath, &HostPath)> {
-        // The last place is that of the directory.
+        // The last place is the place of the directory itself.
         let places: Vec<_> = self.outermost().map(|path| (path, on_node::places(os, path))).collect();
         let is_below = |place: &U16Str, directory: &U16Str| {
             place

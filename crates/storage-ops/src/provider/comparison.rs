@@ -7,7 +7,7 @@ use crate::devices::disk::{Disk, MIB};
 use crate::devices::partition_table::TableStyle;
 use crate::provider::instances::{GPT, MBR, RAW};
 
-/// What both the provider and the device report about a disk.
+/// The properties of a disk that both the provider and the device report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reported {
     pub(crate) size: u64,

@@ -67,7 +67,7 @@ pub(crate) fn invoke(
 ) -> OperationResult<Returned> {
     let call = MethodCall::new(Namespace::Storage, path, method, arguments);
     let returned = wmi::call(run, &call, timeout)?;
-    if returned.code == 0 { Ok(returned) } else { Err(method_error(method, OsError(returned.code)).into()) }
+    if returned.code == 0 { Ok(returned) } else { Err(method_error(method, OsError(returned.code))) }
 }
 
 pub(crate) fn method_error(method: &str, code: OsError) -> OperationError {
@@ -129,7 +129,8 @@ pub(crate) fn find_where(
     found.ok_or_else(|| OperationError::not_found(format!("WMI found no {object}")))
 }
 
-/// Returns the provider's instance of a disk. It may be that of another disk, because Windows reuses numbers.
+/// Returns the provider's instance with the number of a disk. The instance may belong to another disk, because Windows
+/// reuses numbers.
 pub(crate) fn instance_with_number(run: Run<'_>, number: DiskNumber) -> OperationResult<Instance> {
     let wql = format!("SELECT * FROM MSFT_Disk WHERE Number = {}", number.0);
     find(run, &wql, &number.to_string())

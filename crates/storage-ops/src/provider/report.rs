@@ -1,4 +1,4 @@
-//! What the storage provider reports about disks and volumes, as the Go program reads it: the fallback if a device does
+//! Reports of the storage provider about disks and volumes, as the Go program reads them: the fallback if a device does
 //! not answer (see [`crate::host::fallback`]).
 
 use os::abi::{DiskAttributes, DiskExtent};
@@ -88,7 +88,7 @@ fn partition(instance: &Instance) -> Option<Partition> {
         (None, None) => return None,
     };
     let (offset, length) = (instance.u64("Offset")?, instance.u64("Size")?);
-    // What the provider does not tell counts as active.
+    // A partition counts as active if the provider does not tell.
     let is_active = instance.text("GptType").is_none() && instance.bool("IsActive") != Some(false);
     Some(Partition { number: instance.u32("PartitionNumber")?, offset, length, kind, is_active })
 }

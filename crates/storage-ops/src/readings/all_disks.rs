@@ -20,14 +20,15 @@ use crate::types::DiskNumber;
 pub(crate) struct UnreadDisk {
     /// The disk, by its number if that is known.
     pub(crate) device: Device,
-    /// What Windows answered; `SEM_TIMEOUT` if the disk has not answered in time.
+    /// Windows' error code; `SEM_TIMEOUT` if the disk has not answered in time.
     pub(crate) code: OsError,
 }
 
-/// What reads a disk that is open.
+/// A function that reads an open disk.
 type Read<R> = fn(&dyn Os, Disk) -> R;
 
-/// What was read of each disk, in the order of the numbers, and the disks that could not be opened or have not answered.
+/// The results of reading each disk, in the order of the disk numbers, and the disks that could not be opened or have
+/// not answered.
 pub(crate) type DisksRead<R> = (Vec<(DiskNumber, R)>, Vec<UnreadDisk>);
 
 /// Opens each disk and calls `read`, as [`read_listed`] does. If Windows does not list the disks, takes those that the
@@ -40,7 +41,8 @@ pub(crate) fn read<R: Send + 'static>(run: Run<'_>, read: Read<R>) -> RunResult<
     })
 }
 
-/// Opens each disk and calls `read`. Both may hang, so `read` must ask the disk all that the caller wants to know.
+/// Opens each disk and calls `read`. Both may hang and run on another thread, so `read` must make all queries of the
+/// disk that the caller needs.
 pub(crate) fn read_listed<R: Send + 'static>(host: &Host, read: Read<R>) -> OperationResult<DisksRead<R>> {
     let interfaces = host.os().device_interfaces(DISK_INTERFACE)?;
     let present: HashSet<_> = interfaces.iter().collect();

@@ -1,5 +1,5 @@
-//! The volumes and disks that the node itself uses. No operation mounts, empties or formats such a volume, or takes such a
-//! disk offline. What cannot be determined counts as used.
+//! The volumes and disks that the node itself uses. No operation mounts, empties or formats such a volume, or takes
+//! such a disk offline. If the use of a volume or disk cannot be determined, the operation fails.
 
 use os::{Handle, OsError, PathForm};
 
@@ -15,18 +15,18 @@ use crate::node::run::Run;
 use crate::paths::on_node;
 use crate::provider::report;
 use crate::readings::volume::extents;
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::stop::{RunResult, failed};
 use crate::types::{DiskNumber, HostPath, VolumeId};
 
-/// Refuses `volume` if the node itself uses it: the volume of Windows, those of a working directory or other path of the
-/// node and of the way to it; the EFI system, recovery and reserved partitions of every disk; and the active partition of a
-/// disk with one of the former volumes, which is the system partition of a node that starts from a BIOS. Windows names it "System Reserved", but its
-/// type is that of a data partition. If the content of the volume is at
-/// stake, `run` must not use the provider.
+/// Refuses `volume` if the node itself uses it. The node uses: the volume of Windows; the volumes of the working
+/// directories and of other paths of the node, and each volume on the way to them; the EFI system, recovery and
+/// reserved partitions of every disk; and the active partition of a disk with a volume of the first two kinds. A node
+/// with a BIOS starts from such a partition, which Windows names "System Reserved" although it has the type of a data
+/// partition. If the content of the volume is at stake, `run` must not use the provider.
 pub(crate) fn refuse_volume(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     let node = run.node();
     if of_node(node)?.contains(&volume) {
-        return Err(OperationError::new(Kind::PermissionDenied, "the volume is used by the node itself").into());
+        return failed(OperationError::new(Kind::PermissionDenied, "the volume is used by the node itself"));
     }
     for extent in extents(run, volume).map_err(|stop| stop.map(undetermined))? {
         let number = DiskNumber(extent.disk_number);
@@ -45,7 +45,7 @@ pub(crate) fn refuse_volume(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
                 }
                 _ => continue,
             };
-            return Err(OperationError::new(Kind::PermissionDenied, reason).into());
+            return failed(OperationError::new(Kind::PermissionDenied, reason));
         }
     }
     Ok(())
@@ -74,9 +74,9 @@ pub(crate) fn has_volume_of_node(node: &Node, disk: DiskNumber) -> OperationResu
     Ok(false)
 }
 
-/// Returns the volumes that the node itself uses: those of Windows, of the working directories and of other paths of the
-/// node, and those that the links on the way to these lead over. A working directory in another one is on the same volume,
-/// or leads to a further working directory; any other link there is of drivers' making.
+/// Returns the volumes that the node itself uses: the volume of Windows, the volumes of the working directories and of
+/// other paths of the node, and each volume on the way to them. Inner working directories need no look: they are on the
+/// volume of the outer one, or lead to another working directory. Drivers may have made any other link there.
 fn of_node(node: &Node) -> OperationResult<Vec<VolumeId>> {
     let mut volumes = Vec::new();
     let windows = HostPath::drive_root_of(node.config().system_drive);
@@ -107,7 +107,7 @@ fn on_the_way(node: &Node, path: &HostPath) -> OperationResult<Vec<VolumeId>> {
     };
     let (mut roots, is_absent) = look()?;
     if is_absent {
-        // It may have been absent for a moment, with all that lies behind it.
+        // The directory may have been absent for a moment only.
         (roots, _) = look()?;
     }
     roots.iter().filter_map(|root| volume_of(&**root).transpose()).collect()
@@ -124,7 +124,7 @@ fn volume_of(object: &dyn Handle) -> OperationResult<Option<VolumeId>> {
     volume.ok_or_else(none).map(Some)
 }
 
-/// Returns whether the code tells that a path does not exist, as that of a working directory that kubelet has yet to create.
+/// Returns whether the code tells that a path does not exist. Kubelet may not have created a working directory yet.
 fn is_directory_missing(code: OsError) -> bool {
     ErrorClass::DirectoryMissing.contains(code)
 }
@@ -147,7 +147,7 @@ pub(crate) fn is_in_working_directory(node: &Node, path: &HostPath) -> Operation
         };
         let real = directory.and_then(|directory| directory.final_path(PathForm::Dos));
         let real = real.map_err(|code| undetermined(code.into()))?.to_string_lossy();
-        // One on a share has no path on a drive, and nothing is mounted there.
+        // A working directory on a share has no path on a drive, and no volume is mounted in it.
         let real = real.strip_prefix(r"\\?\").and_then(|path| HostPath::parse(path).ok());
         if real.is_some_and(|directory| path.is_in(&directory)) {
             return Ok(true);
@@ -158,7 +158,7 @@ pub(crate) fn is_in_working_directory(node: &Node, path: &HostPath) -> Operation
 
 fn undetermined(mut error: OperationError) -> OperationError {
     error.reason = format!("it cannot be determined what the node itself uses: {}", error.reason);
-    // What was not found is not the object of the request.
+    // The object of the request exists: the missing object is one of the node.
     if error.kind == Kind::NotFound {
         error.kind = Kind::FailedPrecondition;
     }

@@ -17,12 +17,13 @@ pub(crate) enum Unreadable {
     /// The server denies access or has no such share, or Windows has no credentials for it. The credentials of the mapping
     /// may be right.
     Refused(OsError),
-    /// For any other reason, such as a network that fails. Files that are open on the share may become usable again.
+    /// Another reason, such as a network failure. Files that are open on the share may become usable again.
     Other(OsError),
 }
 
-/// Returns whether the code says that a mapping is not usable: the server has answered, or Windows has no credentials for
-/// it. After any other code, as of an outage or one that nobody has seen, the share may become readable again.
+/// Returns whether the code proves that a mapping is not usable: the server has answered, or Windows has no credentials
+/// for it. After every other code, such as the code of an outage or an unknown code, the share may become readable
+/// again.
 fn is_evidence(code: OsError) -> bool {
     [OsError::ACCESS_DENIED, OsError::BAD_NET_NAME, OsError::NO_SUCH_LOGON_SESSION].contains(&code)
         || ErrorClass::CredentialsRefused.contains(code)
@@ -30,8 +31,8 @@ fn is_evidence(code: OsError) -> bool {
 
 /// Reads the share and the directory on it that `remote` names. It suffices if one of them can be read.
 ///
-/// Makes up to three attempts: what follows from a refusal breaks the open files of other pods, so a single error, which
-/// may be transient, is not enough.
+/// Makes up to three attempts: a refusal leads to the removal of the mapping, which breaks the open files of other
+/// pods, so a single error, which may be transient, is not enough.
 pub(crate) fn read(run: Run<'_>, remote: &UncPath) -> Result<(), Unreadable> {
     let attempt = |share_only| list(run.os(), remote, share_only);
     let Err(first) = attempt(true) else { return Ok(()) };
@@ -43,7 +44,7 @@ pub(crate) fn read(run: Run<'_>, remote: &UncPath) -> Result<(), Unreadable> {
     }
     let Err(last) = attempt(true) else { return Ok(()) };
     let is_refused = |code: OsError| ErrorClass::CredentialsRefused.contains(code);
-    // The code because of which the mapping is kept: one refusal of the credentials would not suffice to remove it.
+    // The code that explains why the mapping is kept. A single refusal of the credentials does not remove a mapping.
     let named = if is_refused(last) { first } else { last };
     Err(match (first, last) {
         (OsError::BAD_NET_NAME, OsError::BAD_NET_NAME) => Unreadable::ShareMissing(last),
@@ -53,8 +54,8 @@ pub(crate) fn read(run: Run<'_>, remote: &UncPath) -> Result<(), Unreadable> {
     })
 }
 
-/// Asks again for as long as a server may take that fails over, which answers for a while that it has no such share.
-/// Returns how reading the share ends: the last answer.
+/// Asks a server that may be failing over until it has the share again: during a failover, a server answers that it has
+/// no such share. Returns the last answer.
 pub(crate) fn wait_for_share(run: Run<'_>, remote: &UncPath) -> OperationResult<Result<(), Unreadable>> {
     let answer = run.host().poll(run.timeouts().share_gone, || -> OperationResult<_> {
         Ok(match list(run.os(), remote, true) {

@@ -17,7 +17,7 @@ use crate::provider::report;
 use crate::readings::disk;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::PoolKind;
-use crate::scheduling::stop::{RunResult, Stop, caught};
+use crate::scheduling::stop::{RunResult, Stop, caught, failed};
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 
 /// The offset of a volume on its disk, and the volume.
@@ -60,11 +60,11 @@ pub(crate) fn exists(run: Run<'_>, volume: VolumeId) -> RunResult<bool> {
     if ErrorClass::DeviceRemoved.contains(opened) {
         return Ok(false);
     }
-    Err(OperationError::of(opened, format!("it cannot be determined whether volume {volume} exists")).into())
+    failed(OperationError::of(opened, format!("it cannot be determined whether volume {volume} exists")))
 }
 
-/// Returns the volumes on `disk` with their offsets: those on data partitions first, then the others, in the order of
-/// the offsets.
+/// Returns the volumes on `disk` with their offsets: first the volumes on data partitions, then all others, each in the
+/// order of the offsets.
 pub(crate) fn on_disk(run: Run<'_>, disk: DiskNumber, partitions: &[Partition]) -> RunResult<Vec<(u64, VolumeId)>> {
     let found = match queried_on_disk(run.host(), disk) {
         Ok((mut found, Some(code))) if !hold_each(partitions, &found) => {
@@ -154,9 +154,9 @@ pub(crate) fn wait_for_volumes(run: Run<'_>, disk: &Disk) -> RunResult<DataVolum
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VolumeState {
     Online,
-    /// It is not ready, or has not arrived.
+    /// The volume is not ready, or has not arrived.
     Offline,
-    /// It cannot be read for another reason.
+    /// The volume cannot be read for another reason.
     Unknown,
 }
 
@@ -188,7 +188,7 @@ pub(crate) fn flush(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     match run.or_fallback(Fallback::Flush, first, || report::flush(run, volume)) {
         Err(Stop::Failed(error)) if error.kind != Kind::NotFound => {
             let reason = format!("the cache of the volume could not be written to its disk: {}", error.reason);
-            Err(OperationError { reason, ..error }.into())
+            failed(OperationError { reason, ..error })
         }
         outcome => outcome,
     }

@@ -20,8 +20,9 @@ pub struct OperationContext {
 }
 
 impl OperationContext {
-    /// Creates the context of a run on a thread of the last of `pools`, after runs on threads of the others; or on the
-    /// thread of the caller if `pools` is `None`. Without `commit`, the caller waits until the operation has ended.
+    /// Creates the context of a run on a thread of the last of `pools`, after runs on threads of the other pools. If
+    /// `pools` is `None`, the operation runs on the thread of the caller. Without `commit`, the caller waits until the
+    /// operation has ended.
     pub(crate) fn new(guard: Arc<Guard>, commit: Option<Commit>, pools: Option<Vec<PoolKind>>) -> Self {
         Self { guard: Some(guard), commit, pools }
     }
@@ -61,7 +62,7 @@ impl OperationContext {
         Err(Stop::Rerun(Rerun::WithOtherLocks))
     }
 
-    /// Returns a context for calls on another object, if nobody else has or waits for its lock.
+    /// Returns a context for calls on another object, unless another request has or waits for its lock.
     pub(crate) fn try_lock(&self, key: LockKey) -> Option<Self> {
         let guard = Arc::new(self.guard.as_ref()?.try_acquire_more(vec![key])?);
         Some(Self { guard: Some(guard), commit: self.commit.clone(), pools: self.pools.clone() })

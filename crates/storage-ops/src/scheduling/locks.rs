@@ -90,7 +90,7 @@ pub(crate) struct Owner {
 #[derive(Default)]
 struct Table {
     queues: HashMap<LockKey, Queue>,
-    /// Those of the requests in the queues that have one, and whether their operation has ended.
+    /// The owners of the requests in the queues, and whether the operation of an owner has ended.
     owners: HashMap<u64, (Owner, bool)>,
     wakers: HashMap<u64, Waker>,
     next: u64,
@@ -110,7 +110,7 @@ pub(crate) struct KeyUse {
     pub(crate) key: LockKey,
     pub(crate) granted: Vec<QueuedRequest>,
     pub(crate) waiting: Vec<QueuedRequest>,
-    /// Whether those that have it exclude others.
+    /// Whether the granted request excludes all others.
     pub(crate) is_exclusive: bool,
 }
 
@@ -146,7 +146,7 @@ impl Locks {
         Acquire(Some(Guard { locks: self.clone(), id, owner, keys: modes }))
     }
 
-    /// Notes that the operation of `owner` has ended. Locks that are still its are held by calls of Windows that outlive it.
+    /// Notes that the operation of `owner` has ended. Calls of Windows that outlive the operation still hold its locks.
     pub(crate) fn end(&self, owner: Owner) {
         let mut table = self.table();
         for (_, has_ended) in table.owners.values_mut().filter(|(other, _)| *other == owner) {
@@ -231,7 +231,7 @@ impl Guard {
         self.keys.get(key) == Some(&Mode::Exclusive)
     }
 
-    /// Returns the locks of more keys, for the same owner, if nobody else has or waits for any of them.
+    /// Returns the locks of more keys, for the same owner, unless another request has or waits for one of them.
     pub(crate) fn try_acquire_more(&self, keys: Vec<LockKey>) -> Option<Self> {
         let acquire = pin!(self.locks.join(self.owner, keys));
         match acquire.poll(&mut Context::from_waker(Waker::noop())) {
@@ -253,7 +253,7 @@ impl Drop for Guard {
             let Some(at) = queue.iter().position(|(id, _)| *id == self.id) else { continue };
             let before = granted(queue);
             queue.remove(at);
-            // Those that were granted before have been woken already.
+            // Requests that were granted before have been woken already.
             let already = if at < before { before - 1 } else { before };
             let newly = queue.iter().take(granted(queue)).skip(already);
             woken.extend(newly.filter_map(|(id, _)| wakers.get(id)).cloned());

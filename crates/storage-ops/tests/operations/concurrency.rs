@@ -17,8 +17,8 @@ use storage_ops::{
 use tokio::task::JoinHandle;
 
 use crate::executor::{Gate, OpenOnDrop, executor, settled};
+use crate::quotas::spawn_for;
 use crate::setup::{GIB, path};
-use crate::shares::spawn_for;
 
 /// Holds the first call that matches after the node has answered it.
 #[derive(Clone)]

@@ -183,7 +183,7 @@ fn a_disk_without_a_serial_number_and_a_path_is_identified_in_wmi_by_its_size() 
             node.run(&PARTITION).unwrap();
         } else {
             let error = refused(&node, &PARTITION, Kind::FailedPrecondition);
-            assert!(error.to_string().contains("disk 1 in WMI "), "{error}");
+            assert!(error.to_string().contains("disk 1 was replaced: the storage provider reports"), "{error}");
             assert_eq!(sim.disk(1).unwrap().layout, "raw");
         }
     }

@@ -141,7 +141,7 @@ fn a_disk_that_the_provider_knows_by_the_number_of_another_one_is_not_changed() 
     let before = partitions();
     let node = Node::new(Arc::new(Layered::around(sim.process(), Exchanged)), Config::default());
     let error = refused(&node, &resize(volume, 0), Kind::FailedPrecondition);
-    assert!(error.to_string().contains("is not the disk that is open"), "{error}");
+    assert!(error.to_string().contains("was replaced: the storage provider reports"), "{error}");
     assert_eq!(partitions(), before);
 }
 

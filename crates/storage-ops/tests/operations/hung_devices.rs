@@ -16,8 +16,8 @@ use storage_ops::{
 };
 
 use crate::executor::settled;
+use crate::quotas::spawn_for;
 use crate::setup::{GIB, NoProbe, add_partition, node_on, traced, volume_on};
-use crate::shares::spawn_for;
 
 const EXTENTS: &str = "control VOLUME_GET_VOLUME_DISK_EXTENTS";
 const UPDATE: &str = "control DISK_UPDATE_PROPERTIES";

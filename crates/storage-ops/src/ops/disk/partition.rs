@@ -9,12 +9,12 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
-use crate::ops::disk::{bring_volumes_online, set_state, wait_for_volumes_online, while_online};
+use crate::ops::disk::online::{bring_volumes_online, set_state, wait_for_volumes_online, while_online};
 use crate::provider::msft_storage;
 use crate::readings;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, Stop};
+use crate::scheduling::stop::{RunResult, Stop, failed};
 use crate::types::DiskNumber;
 
 /// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no partition table, and a
@@ -45,7 +45,7 @@ impl Operation for PartitionDisk {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         let disk = Disk::hold(run.os(), self.disk)?;
-        let table = self.known_table(run, &disk)?;
+        let table = Self::known_table(run, &disk)?;
         if !table.is_partitioned() {
             refuse_mbr(&table)?;
             run.require_pool(PoolKind::Wmi)?;
@@ -96,8 +96,8 @@ fn refuse_mbr(table: &PartitionTable) -> OperationResult<()> {
     ))
 }
 
-/// Queries the partition table of a disk that may have none. An MBR without partitions and signature counts as none if the
-/// first sectors are blank. The storage provider, too, must report no partition table.
+/// Queries the partition table of a disk that may have no table. An MBR without partitions and signature counts as no
+/// table if the first sectors are blank. The storage provider, too, must report no partition table.
 fn table_or_none(disk: &Disk) -> OperationResult<PartitionTable> {
     let mut table = disk.partition_table()?;
     if table.style == TableStyle::BlankMbr && file_system::is_blank(&*disk.handle)? {
@@ -106,7 +106,7 @@ fn table_or_none(disk: &Disk) -> OperationResult<PartitionTable> {
     Ok(table)
 }
 
-/// Returns whether a disk needs a partition table: it has none, and no other content either, which is refused.
+/// Returns whether a disk needs a partition table. Refuses a disk that has no partition table but other content.
 fn needs_table(run: Run<'_>, held: &Disk) -> RunResult<bool> {
     // Its content must be read, so the error of opening it counts.
     let disk = Disk::open(run.os(), held.number, Access::GENERIC_READ)?;
@@ -131,16 +131,16 @@ fn refuse_content(run: Run<'_>, disk: &Disk) -> RunResult<()> {
     }
     match found {
         None => Ok(()),
-        Some(name) => Err(OperationError::precondition(format!(
+        Some(name) => failed(OperationError::precondition(format!(
             "the disk has no partition table but the signature of {name}, which csi-proxy does not overwrite; clear the disk"
-        )).into()),
+        ))),
     }
 }
 
 impl PartitionDisk {
-    /// Returns the partition table. If Windows does not return it, partitions that the storage provider reports exist; that
-    /// it reports none is no evidence. Windows may not read the table of an offline disk, which is then brought online.
-    fn known_table(&self, run: Run<'_>, disk: &Disk) -> RunResult<PartitionTable> {
+    /// Returns the partition table. If Windows does not return it and the disk is offline, brings the disk online and
+    /// tries again: Windows may not read the table of an offline disk.
+    fn known_table(run: Run<'_>, disk: &Disk) -> RunResult<PartitionTable> {
         let read = || table_or_none(&disk.reader(run.os())?);
         // A single error may be transient.
         let first = read().or_else(|_| read());

@@ -35,11 +35,20 @@ pub(crate) enum Step {
     /// Uses the mapping as it is, with a warning.
     UseWithWarning,
     /// Fails, and leaves the mapping as it is.
-    Refuse,
-    /// Removes the mapping, even if files are open on it, and makes it again.
-    Replace,
-    /// Removes the mapping unless files are open on it, and makes it again.
-    ReplaceUnlessInUse,
+    Refuse(Refusal),
+    /// Removes the mapping, which cannot be used because of this code, even if files are open on it, and makes it again.
+    Replace(OsError),
+    /// Removes the mapping, which cannot be used because of this code, unless files are open on it, and makes it again.
+    ReplaceUnlessInUse(OsError),
+}
+
+/// Why a request leaves an existing mapping as it is and fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    OtherUser,
+    OtherPassword,
+    /// The share cannot be read because of this code.
+    Unreadable(OsError),
 }
 
 impl MappingState {
@@ -48,15 +57,16 @@ impl MappingState {
         match self {
             Self::NotMapped => Step::Make,
             Self::Readable => Step::Use,
-            Self::OtherPassword if config.refuse_other_smb_passwords => Step::Refuse,
+            Self::OtherPassword if config.refuse_other_smb_passwords => Step::Refuse(Refusal::OtherPassword),
             Self::OtherPassword => Step::UseWithWarning,
             Self::OtherUser if config.share_smb_mappings => Step::Use,
-            Self::OtherUser | Self::Unreadable(_) => Step::Refuse,
+            Self::OtherUser => Step::Refuse(Refusal::OtherUser),
+            Self::Unreadable(code) => Step::Refuse(Refusal::Unreadable(code)),
             // Nothing can use the mapping any more, not even through a file that is open.
-            Self::CredentialsRefused(_) => Step::Replace,
+            Self::CredentialsRefused(code) => Step::Replace(code),
             // The server may fail over, or the mapping may have been used by a program that csi-proxy does not know of.
             // Files that are open may still be usable, so Windows must confirm that there are none.
-            Self::FromBeforeStart(_) | Self::ShareGone(_) => Step::ReplaceUnlessInUse,
+            Self::FromBeforeStart(code) | Self::ShareGone(code) => Step::ReplaceUnlessInUse(code),
         }
     }
 }
@@ -97,9 +107,9 @@ mod tests {
             Step::Make => "made",
             Step::Use => "used",
             Step::UseWithWarning => "used with a warning",
-            Step::Refuse => "kept; the request fails",
-            Step::Replace => "replaced, even if files are open on it",
-            Step::ReplaceUnlessInUse => "replaced unless files are open on it",
+            Step::Refuse(_) => "kept; the request fails",
+            Step::Replace(_) => "replaced, even if files are open on it",
+            Step::ReplaceUnlessInUse(_) => "replaced unless files are open on it",
         }
     }
 

@@ -18,7 +18,7 @@ const IPV6_LITERAL: &str = ".ipv6-literal.net";
 ///
 /// Refuses a name with other characters than host names have too: Windows replaces, decodes or ignores some.
 pub(crate) fn refuse(run: Run<'_>, server: &str) -> OperationResult<()> {
-    // What follows an `@` selects TLS and the port, for WebDAV.
+    // The part after an `@` selects TLS and the port, for WebDAV.
     let (server, port) = server.split_once('@').map_or((server, None), |(server, port)| (server, Some(port)));
     let refused = |why: &str| {
         let reason = format!("{why}; a mapping without a user would use the rights of LocalSystem on the node itself");
@@ -91,13 +91,13 @@ fn canonical(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the address in an "IPv4-compatible" one, `::a.b.c.d`. `::` and `::1` are none.
+/// Returns the IPv4 address in an "IPv4-compatible" IPv6 address, `::a.b.c.d`. `::` and `::1` are not IPv4-compatible.
 fn compatible(address: Ipv6Addr) -> Option<Ipv4Addr> {
     if address.is_loopback() || address.is_unspecified() { None } else { address.to_ipv4() }
 }
 
-/// Parses an IPv4 address as `inet_aton` does: one to four numbers, decimal, octal or hexadecimal, of which the last
-/// fills the rest of the address.
+/// Parses an IPv4 address as `inet_aton` does: one to four decimal, octal or hexadecimal numbers. The last number fills
+/// the rest of the address.
 fn ipv4(text: &str) -> Option<Ipv4Addr> {
     let parts: Vec<&str> = text.split('.').collect();
     let (last, first) = parts.split_last()?;

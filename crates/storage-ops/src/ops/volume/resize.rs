@@ -22,7 +22,7 @@ use crate::readings;
 use crate::readings::node_volumes;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, caught};
+use crate::scheduling::stop::{RunResult, caught, failed};
 use crate::types::{DiskNumber, VolumeId};
 
 /// The volume to resize.
@@ -87,7 +87,7 @@ impl Operation for ResizeVolume {
         readings::disk::update(run, &disk)?;
         let extent = readings::volume::extent(run, volume)?;
         if DiskNumber(extent.disk_number) != number {
-            return Err(OperationError::precondition(format!("the disk of the volume is no longer {number}")).into());
+            return failed(OperationError::precondition(format!("the disk of the volume is no longer {number}")));
         }
         let table = readings::disk::partition_table(run, &disk)?;
         let partition = table.partitions.iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
@@ -126,15 +126,15 @@ impl ResizeVolume {
         let max = (end / MIB * MIB).saturating_sub(partition.offset);
         if self.size.saturating_sub(max) >= MIB {
             let reason = format!("{} bytes were requested, but the partition can have at most {max}", self.size);
-            return Err(OperationError::precondition(reason).into());
+            return failed(OperationError::precondition(reason));
         }
         let size = if self.size == 0 { max } else { self.size.min(max) };
         Ok((size >= partition.length + MIB).then_some(size))
     }
 }
 
-/// Returns the offset up to which a partition can grow: that of the next one, or the end of the extended partition that it
-/// is in. `None` means the end of the disk.
+/// Returns the offset up to which a partition can grow: the offset of the next partition, or the end of the extended
+/// partition that contains it. `None` means the end of the disk.
 fn end_of_space(table: &PartitionTable, partition: &Partition) -> Option<u64> {
     let end = |other: &Partition| other.offset.saturating_add(other.length);
     let limit = |other: &Partition| match other.offset.cmp(&partition.offset) {

@@ -1,4 +1,4 @@
-//! Tests of the shares of the worker threads that clients and resources have.
+//! Tests of the quotas of the worker threads that clients and resources have.
 
 use std::sync::Arc;
 
