@@ -38,6 +38,7 @@
 //! | `error_class` | the meaning of Windows' error codes |
 //! | `types` | domain types, into which requests are parsed |
 //! | `config` | settings |
+//! | `sync` | the locks and limits of the executor, which its model replaces |
 //! | `devices` | requests to devices and file systems, and the decoding of their answers; no provider, no thread, no lock |
 //! | `scheduling` | locks, worker threads and their quotas, the context of a running operation, the request to run it again |
 //! | `host` | Windows as the crate uses it: primitives, timeouts, queries of devices that may hang, counters |

@@ -211,8 +211,8 @@ pub(crate) const FACTS: &[Fact] = &[
     .wine(NO_EX),
     Fact::published(
         "FILE-DEL-10",
-        "A file with a FILE_DELETE_ON_CLOSE handle is pending deletion only from the closing of that handle on, and \
-         FileDispositionInfo FALSE through another handle then keeps it.",
+        "A file with a FILE_DELETE_ON_CLOSE handle becomes pending deletion only when that handle is closed; \
+         FileDispositionInfo FALSE through another handle then keeps the file.",
         "BT delete",
         |node| {
             let directory = node.directory();
@@ -337,8 +337,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "FILE-DEL-20",
-        "RemoveDirectory frees the name of a directory at once that another has open and shares for deletion: \
-         opening it fails with FILE_NOT_FOUND (2), on older systems with DELETE_PENDING (303).",
+        "RemoveDirectory frees the name of a directory at once, even if another handle that shares deletion is open: \
+         opening the name fails with FILE_NOT_FOUND (2), on older systems with DELETE_PENDING (303).",
         "WF test_file_disposition_information",
         |node| {
             let directory = node.directory();

@@ -50,8 +50,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "DISK-03",
-        "IOCTL_DISK_GET_LENGTH_INFO reads the capacity from the disk each time, so it returns the size that the disk \
-         has grown to.",
+        "IOCTL_DISK_GET_LENGTH_INFO reads the capacity from the disk at each call, so it returns the new size of a \
+         disk that has grown.",
         "CL disk.c DiskIoctlGetLengthInfo",
         |node| {
             let [before, after] = sizes_of_a_growing_disk(node, length);
@@ -72,8 +72,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "DISK-05",
-        "IOCTL_DISK_GET_DRIVE_GEOMETRY_EX takes a buffer of 32 bytes, which has no room for partition and detection \
-         data, and fails with INSUFFICIENT_BUFFER (122) with a shorter one.",
+        "IOCTL_DISK_GET_DRIVE_GEOMETRY_EX takes a buffer of 32 bytes, without room for partition and detection data, \
+         and fails with INSUFFICIENT_BUFFER (122) with a shorter buffer.",
         "DDI IOCTL_DISK_GET_DRIVE_GEOMETRY_EX; CL disk.c DiskIoctlGetDriveGeometryEx",
         |node| {
             let disk = open_disk(node, node.disk(DiskKind::Raw), Access::empty());
@@ -135,8 +135,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "DISK-11",
-        "IOCTL_DISK_UPDATE_PROPERTIES needs no lock and succeeds while a directory on a volume of the disk is open, \
-         which stays usable.",
+        "IOCTL_DISK_UPDATE_PROPERTIES needs no lock: it succeeds while a directory on a volume of the disk is open, \
+         and the directory stays usable.",
         "SDK IOCTL_DISK_UPDATE_PROPERTIES",
         |node| {
             let volume = node.volume(VolumeKind::Ntfs);
@@ -150,8 +150,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "DISK-19",
-        "IOCTL_DISK_GET_DRIVE_GEOMETRY_EX of a fixed disk returns the size that was last read from the disk, so the \
-         size that the disk has grown to only after IOCTL_DISK_GET_LENGTH_INFO.",
+        "IOCTL_DISK_GET_DRIVE_GEOMETRY_EX of a fixed disk returns the size that was last read from the disk: the new \
+         size of a disk that has grown only after IOCTL_DISK_GET_LENGTH_INFO.",
         "CL disk.c DiskIoctlGetDriveGeometryEx",
         |node| {
             let [before, after] = sizes_of_a_growing_disk(node, |disk| geometry(disk).disk_size);

@@ -75,7 +75,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::assumed(
         "DISK-36",
-        "An online disk that is no longer read-only has writable volumes after it was taken offline and online.",
+        "The volumes of an online disk that is no longer read-only are writable after the disk was taken offline and \
+         brought online.",
         "No source was found, nor whether its volumes become writable at once. Where they do not, the first write \
          fails with WRITE_PROTECT (19) and loses nothing, and the offline and online of a driver's next stage helps.",
         |node| {

@@ -50,8 +50,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "DISK-15",
-        "In a device descriptor a string that the device lacks has the offset 0, and every other one is ASCII text \
-         that a zero ends.",
+        "In a device descriptor, a string that the device lacks has the offset 0; every other string is ASCII text \
+         that ends with a zero.",
         "DDI STORAGE_DEVICE_DESCRIPTOR",
         |node| {
             for (kind, has_serial) in [(DiskKind::Raw, true), (DiskKind::NoSerial, false)] {

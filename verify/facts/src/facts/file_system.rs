@@ -29,7 +29,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
         "FS-INFO-01",
         "FileFsAttributeInformation of a volume names its file system 'NTFS', 'FAT32' or 'ReFS', through a handle of \
-         the volume as through one of its root directory.",
+         the volume and through a handle of its root directory.",
         "FF volinfo.c; https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumeinformationw",
         |node| {
             for (kind, expected) in
@@ -115,8 +115,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "After the disk was removed listing a directory, opening an entry relative to it, reading information and \
          deleting through an open handle fail with FILE_NOT_FOUND (2), NOT_READY (21), DEV_NOT_EXIST (55), \
          NO_SUCH_DEVICE (433), FILE_INVALID (1006), DEVICE_NOT_CONNECTED (1167) or DEVICE_REMOVED (1617).",
-        "no page ties the codes to file systems; operations treat all of them as a handle that is to be opened anew, \
-         and never take one of them as the success of a deletion",
+        "No page ties the codes to file systems; operations treat all of them as a handle that is to be opened anew, \
+         and never take one of them as the success of a deletion.",
         |node| {
             let volume = node.volume(VolumeKind::Ntfs);
             let folder = directory_on(node, volume.id);
@@ -134,8 +134,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "DEVICE-LOST-03",
         "After the disk was removed querying the file system through an open handle of a volume fails with one of \
          the codes of DEVICE-LOST-02.",
-        "no page ties the codes to file systems; operations report any code as an error, and as 'not found' all of \
-         them but FILE_INVALID and NOT_READY",
+        "No page ties the codes to file systems. The operations report every code as an error, and each of them \
+         except FILE_INVALID and NOT_READY as 'not found'.",
         |node| {
             let volume = node.volume(VolumeKind::Ntfs);
             let device = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
@@ -149,8 +149,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "DEVICE-LOST-04",
         "A handle that was open when its disk was removed stays useless when the disk is connected again, and a new \
          handle works.",
-        "it is how a dismount works, which removal implies; operations open their working directory anew after any \
-         of the codes of DEVICE-LOST-02",
+        "It is how a dismount works, which removal implies; operations open their working directory anew after any \
+         of the codes of DEVICE-LOST-02.",
         |node| {
             let volume = node.volume(VolumeKind::Ntfs);
             let folder = directory_on(node, volume.id);
@@ -167,7 +167,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "DEVICE-LOST-05",
         "On a volume that cannot be read, opening the root directory fails with CRC (23), GEN_FAILURE (31), \
          IO_DEVICE (1117) or FILE_CORRUPT (1392).",
-        "which one depends on the device; operations report each of them and take none as a missing directory",
+        "Which one depends on the device; operations report each of them and take none as a missing directory.",
         |node| {
             let volume = node.volume(VolumeKind::Unreadable);
             assert_lost(open(node, &NtPath::volume_root(volume.id), Access::READ_ATTRIBUTES), &UNREADABLE);

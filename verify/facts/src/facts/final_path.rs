@@ -55,7 +55,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "FINAL-04",
-        "The normalized final path has the names in the case in which they were created, and the one with the GUID \
+        "The normalized final path has each name in the case in which it was created; the final path with the GUID \
          of the volume opens the same directory.",
         "SDK GetFinalPathNameByHandleW",
         |node| {

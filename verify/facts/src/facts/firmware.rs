@@ -12,8 +12,8 @@ use crate::node::{TestNode, missing};
 pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
         "SMBIOS-01",
-        "GetSystemFirmwareTable returns the number of bytes written, or for a buffer that is too small or missing a \
-         needed size that is larger than the buffer.",
+        "GetSystemFirmwareTable returns the number of bytes written or, if the buffer is missing or too small, the \
+         needed size, which is larger than the buffer.",
         "SDK GetSystemFirmwareTable",
         |node| {
             let size = table(node).len();
@@ -23,7 +23,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "SMBIOS-02",
-        "The table of RSMB is preceded by 8 bytes, of which the last 4 are its length.",
+        "The table of RSMB follows 8 bytes; the last 4 of them are its length.",
         "SDK GetSystemFirmwareTable",
         |node| {
             let table = table(node);

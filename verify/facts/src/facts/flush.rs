@@ -44,7 +44,8 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "FLUSH-04",
         "Flushing a volume on a failing disk fails with CRC (23), GEN_FAILURE (31) or IO_DEVICE (1117).",
-        "The code is that of the device. WriteVolumeCache and UnmountVolume fail with any code but WRITE_PROTECT.",
+        "The code is that of the device. WriteVolumeCache and UnmountVolume fail with every code except \
+         WRITE_PROTECT.",
         |node| {
             let volume = node.volume(VolumeKind::Unreadable);
             let access = Access::GENERIC_READ | Access::GENERIC_WRITE;

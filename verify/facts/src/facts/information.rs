@@ -140,8 +140,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "FILE-INFO-08",
-        "A file without attributes shows FILE_ATTRIBUTE_NORMAL, and one with SYSTEM shows just SYSTEM, in \
-         FileBasicInfo and FileAttributeTagInfo alike.",
+        "A file without attributes shows FILE_ATTRIBUTE_NORMAL, and a file with SYSTEM shows only SYSTEM, in \
+         FileBasicInfo and in FileAttributeTagInfo.",
         "BT reparse; WF test_file_attribute_tag_information",
         |node| {
             let (_directory, handle) = file(node);

@@ -82,7 +82,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "ISCSI-04",
-        "A persistent session is connected again after a restart, also one that was registered later, and one that \
+        "A persistent session is connected again after a restart, even if it was registered later; a session that \
          was registered twice becomes two sessions.",
         "PS Connect-IscsiTarget; PS Register-IscsiSession",
         |node| {

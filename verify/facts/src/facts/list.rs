@@ -42,8 +42,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "LIST-03",
-        "A first entry that does not fit fails with MORE_DATA (234), and its fixed part, with a next-entry offset of \
-         0, and as much of its name as fits are written.",
+        "If the first entry does not fit, the call fails with MORE_DATA (234) and writes the fixed part of the \
+         entry, with a next-entry offset of 0, and as much of its name as fits.",
         "WD test_NtQueryDirectoryFile_classes; DDI NtQueryDirectoryFile; FF dirctrl.c",
         |node| {
             // The first entry of any directory but a root is `.`, which fits.
@@ -122,8 +122,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "LIST-07",
-        "A listing fails with STATUS_NO_MORE_FILES after the last entry, and with STATUS_NO_SUCH_FILE if a root has \
-         no entries, both of which os-win32 returns as NO_MORE_FILES (18).",
+        "A listing fails with STATUS_NO_MORE_FILES after the last entry, and with STATUS_NO_SUCH_FILE if a root \
+         directory has no entries; os-win32 returns both as NO_MORE_FILES (18).",
         "DDI NtQueryDirectoryFile; FF dirctrl.c; BT delete",
         |node| {
             let directory = three_entries(node);
@@ -155,8 +155,8 @@ pub(crate) const FACTS: &[Fact] = &[
     .wine("a handle lists the entries of its first listing"),
     Fact::published(
         "LIST-09",
-        "Each entry is listed once with any size of the buffer, the distance between two entries is a multiple of 8, \
-         and that of the last one in the buffer is 0.",
+        "Each entry is listed once, whatever the size of the buffer; the distance between two entries is a multiple \
+         of 8, and the last entry in the buffer has the distance 0.",
         "https://learn.microsoft.com/windows/win32/api/winbase/ns-winbase-file_id_both_dir_info",
         |node| {
             let directory = node.directory();
@@ -226,7 +226,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "LIST-11",
         "Listing a file fails with INVALID_PARAMETER (87).",
-        "no page names the code; operations list directories only, and would report the code",
+        "No page names the code; operations list directories only, and would report the code.",
         |node| {
             let directory = node.directory();
             directory.write("file", b"content");
@@ -239,7 +239,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "LIST-12",
         "A listing continues after an entry that was deleted since the last call, and repeats and skips no other \
          entry.",
-        "no page says so for deletions; operations list a directory again until it has no entry that can be opened",
+        "No page says so for deletions; operations list a directory again until it has no entry that can be opened.",
         |node| {
             let directory = three_entries(node);
             let handle = directory.handle();

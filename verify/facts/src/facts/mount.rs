@@ -80,7 +80,7 @@ pub(crate) const FACTS: &[Fact] = &[
     .wine(NONE),
     Fact::published(
         "MOUNT-05",
-        "SetVolumeMountPoint on a mounted folder fails with DIR_NOT_EMPTY (145), though the directory is empty.",
+        "SetVolumeMountPoint on a mounted folder fails with DIR_NOT_EMPTY (145), even though the directory is empty.",
         "SDK SetVolumeMountPointW",
         |node| {
             let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
@@ -137,8 +137,8 @@ pub(crate) const FACTS: &[Fact] = &[
     .wine(NONE),
     Fact::published(
         "MOUNT-08",
-        "DeleteVolumeMountPoint leaves the directory, and changes nothing if it is no mounted folder, whether it \
-         succeeds then or fails with NOT_A_REPARSE_POINT (4390).",
+        "DeleteVolumeMountPoint leaves the directory; if the directory is no mounted folder, the call changes \
+         nothing, and either succeeds or fails with NOT_A_REPARSE_POINT (4390).",
         "SDK DeleteVolumeMountPointW",
         |node| {
             let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
@@ -230,7 +230,7 @@ pub(crate) const FACTS: &[Fact] = &[
     .wine(NONE),
     Fact::published(
         "MOUNT-16",
-        "Each volume of a GPT disk begins where a basic data partition begins, and other partitions have none.",
+        "Each volume of a GPT disk begins where a basic data partition begins; other partitions have no volume.",
         "DRV CreatePartition (GptType)",
         |node| {
             let volume = node.volume(VolumeKind::Ntfs);
@@ -268,8 +268,8 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "MOUNT-22",
         "SetVolumeMountPoint on a directory with an entry, also a hidden one, fails with DIR_NOT_EMPTY (145).",
-        "the documentation says that it is an error, and REP-SET-02 has this code for setting the reparse point; \
-         MountVolume mounts nothing whatever the code is",
+        "The documentation says that it is an error, and REP-SET-02 has this code for setting the reparse point; \
+         MountVolume mounts nothing whatever the code is.",
         |node| {
             let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
             for (name, attributes) in [("plain", 0x80), ("hidden", HIDDEN_AND_SYSTEM)] {
@@ -288,7 +288,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "MOUNT-27",
         "SetVolumeMountPoint fails with FILE_NOT_FOUND (2) for a volume that does not exist.",
         "GetVolumePathNamesForVolumeName has this code (MOUNT-10), and no page names that of this function; \
-         MountVolume looks for the disk of the volume first, and reports any code",
+         MountVolume looks for the disk of the volume first, and reports any code.",
         |node| {
             let directory = node.directory();
             directory.mkdir("m");
@@ -303,9 +303,9 @@ pub(crate) const FACTS: &[Fact] = &[
         "MOUNT-23",
         "SetVolumeMountPoint and DeleteVolumeMountPoint work while another handle, with the right to read data, is \
          open on the directory and does not share deletion.",
-        "no document says with what access and sharing the functions open the directory; if they fail with \
-         SHARING_VIOLATION (32), MountVolume and UnmountVolume take the way through the storage provider, and then \
-         close the directory and call them again",
+        "No document says with which access and sharing the functions open the directory. If they fail with \
+         SHARING_VIOLATION (32), MountVolume and UnmountVolume use the storage provider, and then close the \
+         directory and call the functions again.",
         |node| {
             let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
             directory.mkdir("m");
@@ -325,9 +325,9 @@ pub(crate) const FACTS: &[Fact] = &[
         "MOUNT-24",
         "GetVolumePathNamesForVolumeName does not return the path of a mount point that was set with \
          FSCTL_SET_REPARSE_POINT and not with SetVolumeMountPoint.",
-        "the documentation of the mount manager says that SetVolumeMountPoint registers the path with it; if it \
-         returned the path, RmdirContents would empty the volume there, unless the node itself uses the volume or it \
-         is mounted at another path in a working directory",
+        "The documentation of the mount manager says that SetVolumeMountPoint registers the path with it. If the \
+         function returned the path, RmdirContents would empty the volume there, unless the node itself uses the \
+         volume or the volume is mounted at another path in a working directory.",
         |node| {
             let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
             directory.mkdir("forged");
@@ -342,8 +342,8 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "MOUNT-25",
         "DeleteVolumeMountPoint removes the mount point of a volume whose disk was removed.",
-        "its documentation does not mention the volume; otherwise MountVolume and UnmountVolume report the error, \
-         and Rmdir deletes the directory all the same",
+        "Its documentation does not mention the volume; otherwise MountVolume and UnmountVolume report the error, \
+         and Rmdir deletes the directory nevertheless.",
         |node| {
             let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
             directory.mkdir("m");
@@ -357,9 +357,9 @@ pub(crate) const FACTS: &[Fact] = &[
     .wine(NONE),
     Fact::published(
         "MOUNT-26",
-        "The final path, with a drive, of a directory on a volume that is mounted at a folder and has no drive \
-         letter begins with the path of the folder, and fails with PATH_NOT_FOUND (3) once the volume is mounted \
-         nowhere.",
+        "If a volume is mounted at a folder and has no drive letter, the final path, with a drive, of a directory on \
+         it begins with the path of the folder; once the volume is mounted nowhere, the call fails with \
+         PATH_NOT_FOUND (3).",
         "https://github.com/ziglang/zig/pull/19738; https://github.com/python/cpython/pull/6010",
         |node| {
             let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));

@@ -12,7 +12,8 @@ const BAD_PATHNAME: OsError = OsError(161);
 pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
         "FILE-OPEN-01",
-        "A name that differs from an existing one only in case opens it, also relative to a directory.",
+        "A name that differs from an existing name only in case opens the existing entry, also relative to a \
+         directory.",
         "WF open_file_test; GO root TestRootWindowsCaseInsensitivity",
         |node| {
             let directory = node.directory();
@@ -29,7 +30,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "FILE-OPEN-02",
-        "FILE_CREATE of a name that differs from an existing one only in case fails with ALREADY_EXISTS (183).",
+        "FILE_CREATE of a name that differs from an existing name only in case fails with ALREADY_EXISTS (183).",
         "BT create.cpp",
         |node| {
             let directory = node.directory();
@@ -58,7 +59,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
         "FILE-OPEN-04",
         "An empty relative name opens the object of the root handle, a directory or a file, as a second handle with \
-         a position of its own.",
+         its own position.",
         "WF open_file_test",
         |node| {
             let directory = node.directory();
@@ -170,8 +171,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "FILE-OPEN-12",
-        "The name of a directory may end with a backslash, also a relative one, and the final path of the handle \
-         ends with a backslash only for a root directory.",
+        "The name of a directory, also a relative one, may end with a backslash; the final path of the handle ends \
+         with a backslash only for a root directory.",
         "WF test_file_name_information",
         |node| {
             let directory = node.directory();

@@ -57,8 +57,8 @@ pub(crate) const FACTS: &[Fact] = &[
     .wine(NO_LINKS),
     Fact::published(
         "FILE-OPEN-50",
-        "With OBJ_DONT_REPARSE, a relative path of several components without a link opens or creates what it does \
-         without the flag.",
+        "With OBJ_DONT_REPARSE, a relative path of several components without a link opens or creates the same entry \
+         as without the flag.",
         "HS internal/safefile TestOpenRelative, which links and opens dir/bar; \
          https://learn.microsoft.com/windows/win32/api/ntdef/ns-ntdef-_object_attributes",
         |node| {
@@ -105,10 +105,10 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "FILE-OPEN-52",
         "With OBJ_DONT_REPARSE, a link that comes before a missing component fails with REPARSE_POINT_ENCOUNTERED \
-         (4395), also if its target does not exist.",
+         (4395), even if its target does not exist.",
         "The path is parsed from its beginning, and the file system returns STATUS_REPARSE at the first reparse \
-         point, as for REP-WALK-01. If Windows answered that the path is missing, PathExists would be false where it \
-         is an error now; no driver tells the two apart.",
+         point, as for REP-WALK-01. If Windows answered that the path is missing, PathExists would return false \
+         instead of an error; no driver distinguishes the two.",
         |node| {
             let directory = node.directory();
             directory.mkdir("real");
@@ -124,9 +124,9 @@ pub(crate) const FACTS: &[Fact] = &[
         "FILE-OPEN-53",
         "With OBJ_DONT_REPARSE, a directory whose reparse point nothing handles fails with REPARSE_POINT_ENCOUNTERED \
          (4395) if it is not the last component.",
-        "The page of OBJECT_ATTRIBUTES says so of any reparse; without the flag the code is CANT_ACCESS_FILE (1920). \
-         The operations are right with either code: they open the components one by one after each code but those of \
-         a missing path.",
+        "The page of OBJECT_ATTRIBUTES says this of any reparse; without the flag the code is CANT_ACCESS_FILE \
+         (1920). The operations are right with either code: after every code except those of a missing path, they \
+         open the components one by one.",
         |node| {
             let directory = node.directory();
             directory.link("other", &tagged(UNHANDLED_TAG, b"any data"));
@@ -136,9 +136,10 @@ pub(crate) const FACTS: &[Fact] = &[
     .wine(NO_LINKS),
     Fact::assumed(
         "FILE-OPEN-54",
-        "With OBJ_DONT_REPARSE, a name relative to a link that was opened itself fails with \
-         REPARSE_POINT_ENCOUNTERED (4395).",
-        "As FILE-OPEN-53. The operations open relative only to directories that were opened with links followed.",
+        "With OBJ_DONT_REPARSE, a name relative to the handle of a link itself fails with REPARSE_POINT_ENCOUNTERED \
+         (4395).",
+        "As FILE-OPEN-53. The operations open names only relative to directories that were opened with links \
+         followed.",
         |node| {
             let directory = node.directory();
             tree(&directory);

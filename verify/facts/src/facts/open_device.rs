@@ -39,8 +39,9 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "DEVICE-OPEN-05",
         "Opening a drive that does not exist fails with FILE_NOT_FOUND (2), and a path on it with PATH_NOT_FOUND (3).",
-        "The object manager has these codes for a name that is missing at the end of a path and before. The \
-         operations are right if both are the same: the class DirectoryMissing has both.",
+        "The object manager returns the first code if the last name of a path is missing, and the second if an \
+         earlier name is. The operations are right if both codes are the same: the class DirectoryMissing contains \
+         both.",
         |node| {
             let volumes = node.os().volumes().expect("the volumes");
             let paths: Vec<_> = volumes
@@ -62,8 +63,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "DEVICE-OPEN-06",
         "Opening a volume that does not exist, by its GUID, fails with FILE_NOT_FOUND (2), and its root directory \
          with PATH_NOT_FOUND (3).",
-        "As DEVICE-OPEN-05; the same holds for a volume that has gone, whose name the mount manager deletes. The \
-         classes DeviceRemoved and TargetMissing have both codes, and those of a device that is just being removed.",
+        "As DEVICE-OPEN-05. The same applies to a volume that has gone, whose name the mount manager deletes. The \
+         classes DeviceRemoved and TargetMissing contain both codes, and those of a device that is being removed.",
         |node| {
             let id = Uuid::from_u128(0x6d6f_756e_7420_4d61_8e61_6765_7220_6e6f);
             let opened = node.os().open(&NtPath::volume(id), &NO_RIGHTS);
@@ -111,7 +112,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "DEVICE-OPEN-10",
         "Opening the root directory of a volume that is locked by BitLocker fails with FVE_LOCKED_VOLUME \
          (0x80310000).",
-        "The message of the code says so. The operations are right if it is another code: they report any.",
+        "The message of the code says so. With another code the operations are right too: they report every code.",
         |node| {
             let volume = node.volume(VolumeKind::BitLocker);
             let opened = node.os().open(&NtPath::volume_root(volume.id), &READ_ATTRIBUTES);

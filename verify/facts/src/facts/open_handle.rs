@@ -9,8 +9,8 @@ use crate::fact::Fact;
 pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
         "FILE-OPEN-46",
-        "A handle stays on its directory when the directory is renamed, and a name relative to it is looked up \
-         there, whatever has the old path by then.",
+        "A handle stays on its directory when the directory is renamed, and a name relative to the handle is looked \
+         up in that directory, even if another object now has the old path.",
         "https://pkg.go.dev/os#Root; HS internal/safefile TestOpenRelative",
         |node| {
             let directory = node.directory();

@@ -86,8 +86,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "FILE-OPEN-31",
-        "A file whose access control list grants nobody a right opens with DELETE and FILE_OPEN_REPARSE_POINT if \
-         that of its directory lets the caller delete entries, and is deleted through that handle.",
+        "A file whose access control list grants no rights opens with DELETE and FILE_OPEN_REPARSE_POINT, and can be \
+         deleted through that handle, if the list of its directory lets the caller delete entries.",
         "GO at Deleteat, at_windows_test.go TestDeleteAt; \
          https://learn.microsoft.com/openspecs/windows_protocols/ms-fsa/82b364ce-6d7b-422f-8d88-4db32eea809a",
         |node| {
@@ -138,8 +138,9 @@ pub(crate) const FACTS: &[Fact] = &[
     .wine("it does not implement reparse points"),
     Fact::published(
         "FILE-OPEN-38",
-        "A file whose access control list grants nobody a right opens with READ_ATTRIBUTES, which the right to list \
-         its directory includes, and fails with ACCESS_DENIED (5) for READ_DATA, WRITE_DATA and WRITE_ATTRIBUTES.",
+        "A file whose access control list grants no rights opens with READ_ATTRIBUTES, because the right to list its \
+         directory includes this right, and fails with ACCESS_DENIED (5) for READ_DATA, WRITE_DATA and \
+         WRITE_ATTRIBUTES.",
         "https://learn.microsoft.com/openspecs/windows_protocols/ms-fsa/82b364ce-6d7b-422f-8d88-4db32eea809a; \
          https://devblogs.microsoft.com/oldnewthing/20150428-00/?p=44994",
         |node| {
@@ -156,8 +157,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "FILE-OPEN-39",
-        "Creating an entry in a directory whose access control list grants nobody a right fails with ACCESS_DENIED \
-         (5), and an existing entry opens.",
+        "In a directory whose access control list grants no rights, creating an entry fails with ACCESS_DENIED (5), \
+         and an existing entry opens.",
         "W32 file-access-rights-constants; W32 file-security-and-access-rights",
         |node| {
             let directory = node.directory();

@@ -8,7 +8,7 @@ use crate::node::TestNode;
 pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
         "REG-01",
-        "A text that is set in a key that does not exist creates the key, and replaces the text that the value had.",
+        "Setting a text in a key that does not exist creates the key, and setting another text replaces it.",
         "SDK RegCreateKeyExW; SDK RegSetValueExW; SDK RegGetValueW",
         |node| {
             let long = "x".repeat(2000);
@@ -45,7 +45,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "REG-04",
-        "The name of a value may have backslashes, and its case does not count.",
+        "The name of a value may contain backslashes, and is compared without case.",
         "W32 registry-element-size-limits; W32 structure-of-the-registry",
         |node| {
             set(node, "found");

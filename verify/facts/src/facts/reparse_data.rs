@@ -20,8 +20,8 @@ const ATTRIBUTES: Access = Access::READ_ATTRIBUTES.union(Access::WRITE_ATTRIBUTE
 pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
         "REP-SET-01",
-        "FSCTL_SET_REPARSE_POINT needs FILE_WRITE_ATTRIBUTES or FILE_WRITE_DATA, either of which is enough, and \
-         fails with ACCESS_DENIED (5) if the handle has only FILE_READ_ATTRIBUTES.",
+        "FSCTL_SET_REPARSE_POINT needs either FILE_WRITE_ATTRIBUTES or FILE_WRITE_DATA, and fails with ACCESS_DENIED \
+         (5) if the handle has only FILE_READ_ATTRIBUTES.",
         "BT reparse",
         |node| {
             let directory = node.directory();
@@ -109,8 +109,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "REP-SET-07",
-        "The data of a mount point must be the substitute name at offset 0 and the print name after it, each \
-         followed by a zero, and nothing else, or setting it fails with INVALID_REPARSE_DATA (4392).",
+        "The data of a mount point must be the substitute name at offset 0, a zero, the print name and a zero; other \
+         data fails with INVALID_REPARSE_DATA (4392).",
         "WF init_reparse_mount_point; DDI FsRtlValidateReparsePointBuffer",
         |node| {
             let directory = node.directory();
@@ -144,7 +144,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "REP-SET-08",
-        "The names of a symbolic link may be in any order, with or without a zero after them, or the same bytes.",
+        "The names of a symbolic link may be in any order, may lack a final zero, and may share their bytes.",
         "GO os TestDirectorySymbolicLink; GO at symlinkat",
         |node| {
             let directory = node.directory();
@@ -269,7 +269,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "REP-SET-17",
-        "A symbolic link has the attributes that the file or directory had, and FILE_ATTRIBUTE_REPARSE_POINT, and is \
+        "A symbolic link keeps the attributes of the file or directory, gets FILE_ATTRIBUTE_REPARSE_POINT, and is \
          listed with a size and an allocation size of 0.",
         "BT reparse; WF test_reparse_points",
         |node| {
@@ -308,8 +308,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "REP-SET-20",
         "A file or directory that was created with FILE_DELETE_ON_CLOSE can be made a symbolic link, and stays one \
          after FILE_DISPOSITION_ON_CLOSE without FILE_DISPOSITION_DELETE was set on the same handle.",
-        "FILE-DEL-12 says the same of plain files, and nothing says that links differ; otherwise CreateSymlink makes \
-         the link without FILE_DELETE_ON_CLOSE, as Go's standard library does",
+        "FILE-DEL-12 says the same of plain files, and no source says that links differ. Otherwise CreateSymlink \
+         makes the link without FILE_DELETE_ON_CLOSE, as Go's standard library does.",
         |node| {
             let directory = node.directory();
             directory.mkdir("target");
@@ -332,7 +332,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "REP-GET-01",
-        "FSCTL_GET_REPARSE_POINT needs no right but READ_CONTROL, and fails with NOT_A_REPARSE_POINT (4390) on a \
+        "FSCTL_GET_REPARSE_POINT needs only the right READ_CONTROL, and fails with NOT_A_REPARSE_POINT (4390) on a \
          plain directory and on a root directory.",
         "WF test_reparse_points",
         |node| {

@@ -83,7 +83,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
         "REP-WALK-06",
         "Creating a directory or file at the name of a link with FILE_CREATE and FILE_OPEN_REPARSE_POINT, as \
-         CreateDirectory does, fails with ALREADY_EXISTS (183), also if the link is dangling.",
+         CreateDirectory does, fails with ALREADY_EXISTS (183), even if the link is dangling.",
         "WF test_reparse_points",
         |node| {
             let directory = node.directory();
@@ -192,8 +192,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "REP-WALK-13",
-        "A final dot in a relative target is part of the name, so that a target that exists without it is not found: \
-         FILE_NOT_FOUND (2).",
+        "A final dot in a relative target is part of the name: if only the name without the dot exists, opening the \
+         link fails with FILE_NOT_FOUND (2).",
         "WF test_reparse_points",
         |node| {
             let directory = node.directory();
@@ -233,8 +233,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "REP-WALK-16",
-        "Opening a symbolic link whose absolute target has the component `.` before others fails with PATH_NOT_FOUND \
-         (3), and with `..` it fails with INVALID_NAME (123).",
+        "Opening a symbolic link whose absolute target has a component `.` before other components fails with \
+         PATH_NOT_FOUND (3); with a component `..` it fails with INVALID_NAME (123).",
         "WF test_reparse_points",
         |node| {
             let directory = node.directory();
@@ -335,8 +335,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "REP-WALK-22",
-        "Deleting through a handle that was opened with FILE_OPEN_REPARSE_POINT deletes the link, and without it the \
-         target.",
+        "Deletion through a handle that was opened with FILE_OPEN_REPARSE_POINT deletes the link; without that \
+         option it deletes the target.",
         "WF test_reparse_points",
         |node| {
             let directory = node.directory();
@@ -376,8 +376,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "REP-WALK-24",
-        "Attributes that are set through a handle that was opened with FILE_OPEN_REPARSE_POINT, as SetFileAttributes \
-         does, are those of the link and not of its target.",
+        "Setting attributes through a handle that was opened with FILE_OPEN_REPARSE_POINT, as SetFileAttributes \
+         does, changes the link and not its target.",
         "WF test_reparse_points",
         |node| {
             const HIDDEN: u32 = 0x2;
@@ -396,8 +396,9 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "REP-WALK-25",
         "Opening a junction to a share fails with INVALID_REPARSE_DATA (4392).",
-        "the documentation says that junctions link directories on local volumes, but not what else fails with; the \
-         operations choose the pool of threads for a junction to a share as if opening it could wait for the server",
+        "The documentation says that junctions link directories on local volumes, but not how opening any other \
+         junction fails. The operations choose the pool of threads for a junction to a share as if opening it could \
+         wait for the server.",
         |node| {
             let directory = node.directory();
             directory.link("junction", &mount_point(r"\??\UNC\localhost\share", r"\\localhost\share"));
@@ -407,8 +408,8 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "REP-WALK-26",
         "Opening a symbolic link with the directory attribute whose target is a file fails with DIRECTORY (267).",
-        "it follows from REP-WALK-07 and REP-WALK-08; CreateSymlink gives a link the kind of its source, which is \
-         right also if the kind does not matter",
+        "It follows from REP-WALK-07 and REP-WALK-08. CreateSymlink gives a link the kind of its source, which is \
+         right even if the kind does not matter.",
         |node| {
             let directory = node.directory();
             directory.write("file", b"content");
@@ -434,8 +435,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "REP-WALK-28",
         "Opening a symbolic link on a share whose target is an absolute path fails with SYMLINK_CLASS_DISABLED \
          (1463).",
-        "the message of the code says so, and the page of fsutil behavior has a setting for such links, which is off \
-         on a new system; the operations report any code but those of a missing target",
+        "The message of the code says so, and the page of fsutil behavior has a setting for such links, which is off \
+         on a new system. The operations report every code except those of a missing target.",
         |node| {
             const SYMLINK_CLASS_DISABLED: OsError = OsError(1463);
             let (directory, share) = (node.directory(), node.share());

@@ -102,8 +102,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "SVC-07",
-        "EnumDependentServices with SERVICE_ACTIVE lists all that is not stopped and depends on the service, \
-         directly or not, the last started first.",
+        "EnumDependentServices with SERVICE_ACTIVE lists every service that is not stopped and depends on the \
+         service, directly or indirectly; the service that was started last comes first.",
         "SDK EnumDependentServicesW",
         |node| {
             use ServiceKind::{First, Plain, Second, Third};
@@ -212,8 +212,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "SVC-22",
-        "A service that takes time to stop is in STOP_PENDING (3) after the control, in which a second one fails \
-         with SERVICE_CANNOT_ACCEPT_CTRL (1061), and is STOPPED (1) later.",
+        "A service that takes time to stop is in STOP_PENDING (3) after the control; a second control then fails \
+         with SERVICE_CANNOT_ACCEPT_CTRL (1061), and the service is STOPPED (1) later.",
         "SDK ControlService",
         |node| {
             stop(node, ServiceKind::Slow);

@@ -79,8 +79,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "SMB-06",
-        "Mapping a directory of a share that is mapped fails with SESSION_CREDENTIAL_CONFLICT (1219), though the \
-         user is the same.",
+        "Mapping a directory of a share that is mapped fails with SESSION_CREDENTIAL_CONFLICT (1219), even for the \
+         same user.",
         "kubernetes-csi/csi-driver-smb issues/219",
         |node| {
             let server = server(node);
@@ -102,8 +102,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "SMB-08",
-        "While one directory of a share is mapped, another one can be mapped for the same user, but after a restart \
-         this fails with SESSION_CREDENTIAL_CONFLICT (1219).",
+        "While one directory of a share is mapped, another directory can be mapped for the same user; after a \
+         restart, this fails with SESSION_CREDENTIAL_CONFLICT (1219).",
         "kubernetes-csi/csi-driver-smb known-issues.md; kubernetes-csi/csi-driver-smb issues/1007",
         |node| {
             let server = server(node);
@@ -120,8 +120,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "SMB-09",
-        "Mapping for a user name without a domain fails with NO_SUCH_LOGON_SESSION (1312), and any domain before the \
-         name helps, even one that does not exist.",
+        "Mapping for a user name without a domain fails with NO_SUCH_LOGON_SESSION (1312); any domain before the \
+         name prevents that, even a domain that does not exist.",
         "kubernetes-csi/csi-driver-smb known-issues.md; MicrosoftDocs/windows-powershell-docs issues/2655",
         |node| {
             let server = server(node);
@@ -158,7 +158,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
         "SMB-13",
         "After a restart, mapping another share of a server or the same share again fails with \
-         SESSION_CREDENTIAL_CONFLICT (1219), though the user is the same.",
+         SESSION_CREDENTIAL_CONFLICT (1219), even for the same user.",
         "kubernetes-csi/csi-driver-smb issues/219",
         |node| {
             let server = server(node);
@@ -234,8 +234,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "SMB-19",
-        "Credential is the user, with a backslash before each backslash and colon, then a colon and the password as \
-         it is.",
+        "Credential is the user name, with a backslash before each backslash and colon, then a colon, then the \
+         password unchanged.",
         "kubernetes-csi/csi-proxy pkg/os/smb/api.go",
         |node| {
             let server = server(node);
@@ -288,7 +288,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "SMB-23",
         "Where Windows must not store credentials, a persistent mapping with credentials fails with \
-         NO_SUCH_LOGON_SESSION (1312), and one that is not persistent succeeds.",
+         NO_SUCH_LOGON_SESSION (1312), and a mapping that is not persistent succeeds.",
         "The page of CredWrite names the code for a logon session without a set of credentials. The operation tries \
          again without Persistent after 1312, and reports the first code if that fails too.",
         |node| {

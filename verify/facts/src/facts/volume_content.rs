@@ -11,8 +11,8 @@ use crate::node::{TestDisk, TestNode, TestVolume, VolumeKind};
 pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
         "VOL-04",
-        "FSCTL_EXTEND_VOLUME grows NTFS without a lock to a number of sectors, at least a cluster more than it has \
-         and at most as many as the partition has, and fails with INVALID_PARAMETER (87) otherwise.",
+        "FSCTL_EXTEND_VOLUME grows NTFS, without a lock, to a number of sectors that is at least a cluster above its \
+         size and at most the size of the partition; other numbers fail with INVALID_PARAMETER (87).",
         "SDK FSCTL_EXTEND_VOLUME",
         |node| {
             for kind in [VolumeKind::Short, VolumeKind::Short4Kn] {
@@ -51,7 +51,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "VOL-05",
-        "FAT does not know FSCTL_EXTEND_VOLUME nor FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, and fails with \
+        "FAT knows neither FSCTL_EXTEND_VOLUME nor FSCTL_QUERY_FILE_SYSTEM_RECOGNITION: both fail with \
          INVALID_FUNCTION (1).",
         "FF fsctrl.c",
         |node| {
@@ -81,8 +81,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "VOL-20",
         "FSCTL_QUERY_FILE_SYSTEM_RECOGNITION on a volume without the structure fails with UNRECOGNIZED_VOLUME (1005).",
         "No page names the code. Every code except those of devices, of access and of BitLocker counts as no answer, \
-         as does success with an empty name, and the first sectors are read and searched for signatures, that of the \
-         structure among them.",
+         as does success with an empty name. The first sectors are then searched for signatures, including that of \
+         the structure.",
         |node| {
             assert_eq!(recognition(&*open(node, VolumeKind::Raw)), Err(OsError::UNRECOGNIZED_VOLUME));
         },
@@ -182,8 +182,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "VOL-28",
-        "The file system, its size and the content of a volume that is locked by BitLocker cannot be read, which \
-         fails with FVE_LOCKED_VOLUME (0x80310000).",
+        "The file system, its size and the content of a volume that is locked by BitLocker cannot be read: the calls \
+         fail with FVE_LOCKED_VOLUME (0x80310000).",
         "balena-io-modules/drivelist/pull/206",
         |node| {
             let refused = refusals(node, node.volume(VolumeKind::BitLocker));
@@ -192,9 +192,9 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::assumed(
         "VOL-29",
-        "The file system, its size and the content of a volume on a failing disk cannot be read, which fails with \
+        "The file system, its size and the content of a volume on a failing disk cannot be read: the calls fail with \
          CRC (23), GEN_FAILURE (31) or IO_DEVICE (1117).",
-        "The code is that of the device. Any error but UNRECOGNIZED_VOLUME (1005) makes IsVolumeFormatted and \
+        "The code is that of the device. Every error except UNRECOGNIZED_VOLUME (1005) makes IsVolumeFormatted and \
          FormatVolume fail.",
         |node| {
             refusals(node, node.volume(VolumeKind::Unreadable)).into_iter().for_each(assert_failing);

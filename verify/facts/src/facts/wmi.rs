@@ -39,8 +39,8 @@ pub(crate) const FACTS: &[Fact] = &[
     .wine(WINE),
     Fact::published(
         "WMI-CACHE-01",
-        "UpdateHostStorageCache, for which no return value is listed, returns 0, and then MSFT_Disk, MSFT_Partition \
-         and MSFT_Volume show what the devices show.",
+        "UpdateHostStorageCache, whose page lists no return value, returns 0; MSFT_Disk, MSFT_Partition and \
+         MSFT_Volume then show the state of the devices.",
         "DRV UpdateHostStorageCache",
         |node| {
             let raw = node.disk(DiskKind::Raw);
@@ -123,7 +123,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "WMI-QUERY-02",
-        "In a text of a query a backslash stands for itself if another one precedes it.",
+        "In a string of a query, each backslash must be doubled.",
         "W32 where-clause",
         |node| {
             let raw = node.volume(VolumeKind::Raw);

@@ -34,8 +34,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "WMI-DISK-03",
-        "CreatePartition returns 41000 for a disk without a partition table, 41003 for one that is offline, 41002 \
-         for one that is read-only, and 40000 if there is not enough free space.",
+        "CreatePartition returns 41000 for a disk without a partition table, 41003 for an offline disk, 41002 for a \
+         read-only disk, and 40000 if there is not enough free space.",
         "DRV CreatePartition",
         |node| {
             let raw = node.disk(DiskKind::Raw);
@@ -118,7 +118,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::assumed(
         "WMI-DISK-09",
-        "SetAttributes returns 41003 for IsReadOnly of a disk that is offline.",
+        "SetAttributes returns 41003 for IsReadOnly of an offline disk.",
         "The page wants a disk online for most attributes and does not name them. If the provider refuses, the disk \
          is brought online first and made writable then.",
         |node| {
@@ -133,7 +133,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::assumed(
         "WMI-DISK-10",
-        "Refresh returns 41000 for a disk without a partition table and 41003 for one that is offline.",
+        "Refresh returns 41000 for a disk without a partition table and 41003 for an offline disk.",
         "The page lists both codes and does not say when they come. If Refresh fails with one of them, the \
          operations call UpdateHostStorageCache instead.",
         |node| {
@@ -181,7 +181,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::assumed(
         "WMI-DISK-22",
-        "Initialize returns 41003 for a disk that is offline and 41002 for one that is read-only.",
+        "Initialize returns 41003 for an offline disk and 41002 for a read-only disk.",
         "The page lists neither code, and reports say that the cmdlet brings a disk online. PartitionDisk brings the \
          disk online and makes it writable before, and again whenever the provider refuses while the disk is \
          offline.",
@@ -203,8 +203,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "WMI-DISK-23",
-        "Clear returns 41000 for a disk without a partition table and 41008 for a data partition without RemoveData, \
-         with which it removes the partition table.",
+        "Clear returns 41000 for a disk without a partition table, and 41008 for a data partition unless RemoveData \
+         is set; with RemoveData, it removes the partition table.",
         "DRV Clear",
         |node| {
             let raw = node.disk(DiskKind::Raw);

@@ -63,7 +63,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "WMI-PART-06",
-        "MSFT_Partition.Resize and GetSupportedSize return 42009 for an unknown file system, which FAT32 is.",
+        "MSFT_Partition.Resize and GetSupportedSize return 42009 for an unknown file system, such as FAT32.",
         "DRV Resize; DRV GetSupportedSize",
         |node| {
             let partition = partition_of(node, node.volume(VolumeKind::Fat32));
@@ -73,7 +73,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::assumed(
         "WMI-PART-08",
-        "MSFT_Partition.Offset is that in the answer of IOCTL_DISK_GET_DRIVE_LAYOUT_EX, and PartitionNumber counts \
+        "MSFT_Partition.Offset is the offset that IOCTL_DISK_GET_DRIVE_LAYOUT_EX returns, and PartitionNumber counts \
          the partitions in the order of their offsets.",
         "DRV MSFT_Partition gives the order of the numbers; the class of Microsoft's MOF has Offset, and no page \
          says that the control code returns the same. An operation that finds no partition with the offset changes \
@@ -175,7 +175,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::assumed(
         "WMI-PART-24",
-        "FileFsAttributeInformation of a volume that is offline and flushing it fail with NOT_READY (21).",
+        "On an offline volume, FileFsAttributeInformation and a flush fail with NOT_READY (21).",
         "The pages name reads, writes and control codes. If Windows answered that no file system is mounted, \
          IsVolumeFormatted and FormatVolume would fail because the volume cannot be read.",
         |node| {

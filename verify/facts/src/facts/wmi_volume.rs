@@ -88,7 +88,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "WMI-VOL-09",
-        "The volume of a new partition can be formatted some seconds after CreatePartition, before which Format may \
+        "The volume of a new partition can be formatted some seconds after CreatePartition; until then Format may \
          return 43006.",
         "https://github.com/dsccommunity/StorageDsc/issues/85",
         |node| {
