@@ -183,9 +183,8 @@ fn write_wmi_calls(text: &mut String, calls: &[WmiCallCount]) -> fmt::Result {
     Ok(())
 }
 
-/// Writes how often an operation used a fallback, by call and code; docs/appendix-fallbacks.md lists the calls. A call
-/// has at most
-/// seventeen codes.
+/// Writes how often an operation used a fallback, by call and code; docs/appendix-fallbacks.md lists the calls. A call has
+/// at most seventeen codes.
 fn write_fallbacks(text: &mut String, fallbacks: &[FallbackCount]) -> fmt::Result {
     let help = "Uses of a fallback, by the Windows call that gave an unexpected answer and the code of the answer; \
                 docs/appendix-fallbacks.md lists the calls.";
