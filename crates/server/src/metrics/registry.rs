@@ -183,11 +183,11 @@ fn write_wmi_calls(text: &mut String, calls: &[WmiCallCount]) -> fmt::Result {
     Ok(())
 }
 
-/// Writes how often an operation used a fallback, by call and code; docs/windows.md lists the calls. A call has at most
-/// seventeen codes.
+/// Writes how often an operation used a fallback, by call and code; docs/appendix-fallbacks.md lists the calls. A call has
+/// at most seventeen codes.
 fn write_fallbacks(text: &mut String, fallbacks: &[FallbackCount]) -> fmt::Result {
     let help = "Uses of a fallback, by the Windows call that gave an unexpected answer and the code of the answer; \
-                docs/windows.md lists the calls.";
+                docs/appendix-fallbacks.md lists the calls.";
     let name = "csi_proxy_fallbacks_total";
     write_head(text, name, "counter", help)?;
     for FallbackCount { call, code, count } in fallbacks {
