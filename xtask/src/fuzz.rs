@@ -1,9 +1,9 @@
 //! `cargo xtask fuzz`: the fuzz targets, each run with libFuzzer for the same time.
 //!
-//! The targets are in `verify/fuzz-targets`, their programs and seeds in `verify/fuzz`. They are built with the stable
-//! compiler, which has no sanitizers. Sanitizers find errors of unsafe code, which the targets do not contain.
+//! The targets are in `verify/fuzz-targets`, their program and seeds in `verify/fuzz`. The stable compiler, which builds
+//! them, has no sanitizers. Sanitizers find errors of unsafe code, which the targets do not contain.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::{fs, io};
 
@@ -27,7 +27,7 @@ impl Default for Options {
     }
 }
 
-/// The programs are built in the target folder, so that `cargo clean` removes them.
+/// The program is built in the target folder, so that `cargo clean` removes it.
 const TARGET_DIR: [&str; 2] = ["--target-dir", "target/fuzz"];
 
 /// Runs the targets. Each target counts as one test.
@@ -58,7 +58,11 @@ fn fuzz(fuzzer: &Path, name: &str, seconds: u64) -> Result<Summary, Error> {
     fs::create_dir_all(&artifacts)?;
     let seeds = workspace::root().join("verify/fuzz/seeds").join(name);
     let mut run = command(fuzzer, "run");
-    run.args(TARGET_DIR).arg(name).args([&corpus, &seeds]).args(["--", "-print_final_stats=1", "-timeout=60"]);
+    run.args(TARGET_DIR).arg("target").env("FUZZ_TARGET", name).args([&corpus, &seeds]).args([
+        "--",
+        "-print_final_stats=1",
+        "-timeout=60",
+    ]);
     run.arg(format!("-max_total_time={seconds}")).arg(format!("-artifact_prefix={}", artifacts.display()));
     Ok(Summary::of_check(&format!("fuzz target {name}"), &mut run))
 }
@@ -69,12 +73,11 @@ fn command(fuzzer: &Path, task: &str) -> Command {
     command
 }
 
-/// Returns the names of the targets, which are those of their programs.
+/// Returns the names of the targets, which are those of the folders with their seeds.
 fn targets() -> io::Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(workspace::root().join("verify/fuzz/fuzz_targets"))? {
-        let file = PathBuf::from(entry?.file_name());
-        names.extend(file.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+    for entry in fs::read_dir(workspace::root().join("verify/fuzz/seeds"))? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
     }
     names.sort();
     Ok(names)

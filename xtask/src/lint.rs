@@ -10,6 +10,7 @@ use crate::{Error, workspace};
 mod cfg;
 mod crate_deps;
 mod file_size;
+mod layers;
 mod names;
 pub(crate) mod publish;
 mod unsafe_code;
@@ -41,6 +42,7 @@ fn breaches() -> Result<Vec<String>, Error> {
     let mut breaches = crate_deps::breaches(&crate_deps::dependencies(&packages)?);
     breaches.extend(publish::breaches(&packages));
     let sources = sources()?;
+    breaches.extend(layers::breaches(&sources));
     breaches.extend(names::breaches(&sources, |path| root.join(path).exists()));
     for source in &sources {
         let is_crate_root = roots.contains(&root.join(&source.path).as_path());

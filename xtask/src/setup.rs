@@ -11,7 +11,7 @@ use crate::{Error, process, windows, wine, workspace};
 
 /// Programs that builds and tests run, and the Debian packages that contain them. Packages of one group are installed
 /// together, so that a package that does not exist affects no other group.
-const PROGRAMS: [&[(&str, &str)]; 5] = [
+const PROGRAMS: [&[(&str, &str)]; 4] = [
     &[
         ("sg_inq", "sg3-utils"),
         ("dmidecode", "dmidecode"),
@@ -26,7 +26,6 @@ const PROGRAMS: [&[(&str, &str)]; 5] = [
         ("curl", "curl"),
     ],
     &[("valgrind", "valgrind")],
-    &[("chromium", "chromium")],
     &[(windows::LINKER, windows::LINKER_PACKAGE)],
     &[("git", "git")],
 ];

@@ -11,7 +11,7 @@ const HEAD: usize = 9;
 const MAX_FRAME: usize = 16_384;
 /// Maximum size of a buffered header block, with frame heads and padding. hyper accepts 16 KiB of decoded headers.
 pub(crate) const MAX_BUFFERED: usize = 32 * 1024;
-/// At so many octets of output, `feed` takes no further frame.
+/// `feed` begins no further frame once it has produced this many octets of output.
 const MAX_OUT: usize = 16 * 1024;
 /// Maximum size of an allocation that is kept for the next block.
 pub(crate) const MAX_KEPT: usize = 512;
@@ -30,7 +30,7 @@ const PRIORITY_OCTETS: usize = 5;
 pub struct FrameFilter {
     state: State,
     table: Table,
-    /// The head of the next frame, as far as it has been received.
+    /// The part of the next frame's head that has been received.
     head: [u8; HEAD],
     head_length: usize,
     /// The frames of an unfinished header block, unchanged.
@@ -73,12 +73,12 @@ struct Opening {
     priority: Option<[u8; PRIORITY_OCTETS]>,
 }
 
-/// What became of the octets that a client sent.
+/// How `feed` has processed the octets of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fed {
-    /// How many of them, from the first on, pass to the server unchanged.
+    /// How many octets, from the first on, pass to the server unchanged.
     pub passed: usize,
-    /// How many of them have been filtered. The others are to be fed again.
+    /// How many octets have been filtered. The remaining octets must be fed again.
     pub taken: usize,
 }
 
@@ -124,8 +124,8 @@ impl FrameFilter {
         (!self.buffered.is_empty()).then_some(self.complete_blocks)
     }
 
-    /// Filters the next octets from the client. Appends to `out`, which must be empty, what the server must read after
-    /// those that pass. Takes all octets, unless `out` becomes large.
+    /// Filters the next octets from the client. The server must read the octets that pass, and then the octets that
+    /// this appends to `out`, which must be empty. Takes all octets, unless `out` becomes large.
     ///
     /// After a [`ProtocolError`] every later call returns the same error.
     pub fn feed(&mut self, octets: &[u8], out: &mut Vec<u8>) -> Result<Fed, ProtocolError> {
@@ -217,7 +217,7 @@ impl FrameFilter {
         self.state = if left == 0 { State::Head } else { State::Passing(left) };
     }
 
-    /// Refuses a frame that a client may not send, or may not send at this point.
+    /// Refuses a frame that a client may not send at this point.
     fn check_order(&self, head: Head) -> Result<(), ProtocolError> {
         let violation = match (head.kind, self.opening) {
             (CONTINUATION, None) => "a CONTINUATION frame follows no header block",
@@ -379,7 +379,7 @@ impl Opening {
 
 /// Returns the header block in a HEADERS frame and the CONTINUATION frames that follow it.
 ///
-/// It is needed for a moment only. While a block is incomplete, its frames are held, and nothing else.
+/// This copy exists only while the block is rewritten. While a block is incomplete, only its frames are held.
 fn fragments(mut frames: &[u8]) -> Result<Vec<u8>, ProtocolError> {
     let mut block = Vec::with_capacity(frames.len());
     while let Some((octets, rest)) = frames.split_first_chunk() {

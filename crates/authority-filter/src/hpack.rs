@@ -1,10 +1,10 @@
-//! Header blocks (HPACK, RFC 7541), parsed as far as needed to find pseudo-headers, which begin with a colon.
+//! Header blocks (HPACK, RFC 7541). The parser only finds pseudo-headers, whose names begin with a colon.
 //!
 //! The h2 crate keeps a pseudo-header in its dynamic table as a part of the buffer that it arrived in, and copies other
 //! fields. A client could thus make it keep a large buffer for each entry. A pseudo-header that a client adds to the
-//! table is therefore *withheld* from the server's table: this table keeps it, and each block that refers to it gets it as
-//! a literal. The server's table has the other entries of the client's and perhaps older ones, so that indexes into it
-//! are translated.
+//! table is therefore *withheld* from the server's table: this table keeps it, and each block that refers to it gets it
+//! as a literal. The server's table has the other entries of the client's table and perhaps older entries, so the
+//! indexes in a block are translated.
 //!
 //! The table stores only the length of other entries' names, because sizes decide which entries are evicted.
 
@@ -21,9 +21,9 @@ const LAST_PSEUDO_INDEX: usize = 14;
 const MAX_TABLE: usize = 4096;
 /// Maximum octets of a rewritten block, so that it does not exceed [`MAX_BUFFERED`] with the heads of its frames.
 const MAX_REWRITTEN: usize = MAX_BUFFERED - 64;
-/// What an entry counts in addition to its name and value.
+/// The size of an entry without its name and value.
 const ENTRY_OVERHEAD: usize = 32;
-/// Maximum octets of an integer after its prefix. More would exceed 2^28, and no reader accepts that.
+/// Maximum octets of an integer after its prefix. A longer integer exceeds 2^28, which no reader accepts.
 const MAX_INTEGER: u32 = 4;
 
 /// The representations of a field, by the first bits of its first octet, and the bits of the integer in that octet.
@@ -67,9 +67,9 @@ struct Entry {
 
 #[derive(Debug)]
 enum Place {
-    /// In the server's table too, to which it was added as the entry with this number.
+    /// Also in the server's table, as the entry with this number.
     Server(usize),
-    /// Here alone: as a literal that is not added to the table, and where its name ends.
+    /// In this table only: as a literal that is added to no table, and the position at which the name in it ends.
     Withheld(Box<[u8]>, usize),
 }
 
@@ -103,8 +103,8 @@ impl Table {
         Self { entries: Entries { fields: VecDeque::new(), size: 0, limit: MAX_TABLE, sent: 0 }, value: Vec::new() }
     }
 
-    /// Reads a complete header block. If the server must read another one, writes that to `rewritten`, which must be
-    /// empty, and returns true.
+    /// Reads a complete header block. If the server must read a different block, writes that block to `rewritten`,
+    /// which must be empty, and returns true.
     pub(crate) fn rewrite(&mut self, block: &[u8], rewritten: &mut Vec<u8>) -> Result<bool, ProtocolError> {
         let is_rewritten = self.read_block(block, rewritten);
         self.value.clear();
@@ -259,7 +259,8 @@ impl Entries {
 
     /// Adds an entry. An entry larger than the table empties the table and is not added.
     ///
-    /// The server evicts for its own entries alone, so that it has at least those of them that the client has.
+    /// The server's table has fewer entries, and so it evicts later: it has every entry of the client's table that is
+    /// not withheld.
     fn add(&mut self, name: Name, size: usize, withheld: Option<(&[u8], usize)>) {
         self.evict(self.limit.saturating_sub(size));
         if size > self.limit {
@@ -275,7 +276,7 @@ impl Entries {
         self.fields.push_front(Entry { name, size, place });
     }
 
-    /// Removes the oldest entries until the others fit into `size`.
+    /// Removes the oldest entries until the remaining entries fit into `size`.
     fn evict(&mut self, size: usize) {
         while self.size > size {
             let Some(oldest) = self.fields.pop_back() else { break };

@@ -13,16 +13,17 @@ use tokio::time::{Sleep, sleep};
 use crate::FrameFilter;
 use crate::frames::{Fed, MAX_KEPT};
 
-/// A client's connection whose requests have a valid `:authority`. Bytes to the client pass unchanged.
+/// A client's connection. The server reads requests with a valid `:authority` from it. Bytes to the client pass
+/// unchanged.
 #[derive(Debug)]
 pub struct AuthorityFilter<S> {
     stream: S,
     filter: FrameFilter,
-    /// Filtered bytes for the server that are not in its own buffer: the preface, and rewritten or buffered blocks.
+    /// Filtered bytes that the server has yet to read: the preface, and rewritten or buffered blocks.
     pending: Vec<u8>,
     /// How many of the pending bytes the server has read.
     read: usize,
-    /// Bytes of the client that wait until the server has read the pending ones.
+    /// Bytes of the client that are filtered once the server has read the pending bytes.
     waiting: Vec<u8>,
     /// How long a client may take to complete a header block that it has begun.
     block_time: Duration,
@@ -93,7 +94,7 @@ impl<S: AsyncRead + Unpin> AuthorityFilter<S> {
         Ok(())
     }
 
-    /// Fails if the time for an incomplete header block is over. To be called when the client has sent nothing more.
+    /// Fails if the time for an incomplete header block is over. Call this when the client has sent no further bytes.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let unfinished = self.filter.unfinished_block();
         self.deadline.take_if(|(block, _)| unfinished != Some(*block));

@@ -3,18 +3,10 @@
 
 mod server;
 
-use std::env;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
-
 use authority_filter::AuthorityFilter;
 use httlib_hpack::Encoder;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
-use tokio::process::Command;
-use transport::address::{Address, Location};
-use transport::listener::{bind, connect};
 
 const RAW: &str = r"\\.\\pipe\\csi-proxy-disk-v1";
 const ENCODED: &str = "%5C%5C.%5C%5Cpipe%5C%5Ccsi-proxy-disk-v1";
@@ -88,6 +80,13 @@ impl Client {
     }
 }
 
+/// Returns a client of a server behind the filter.
+async fn filtered_client() -> Client {
+    let (client, stream) = UnixStream::pair().unwrap();
+    tokio::spawn(server::serve_stream(AuthorityFilter::new(stream, server::BLOCK_TIME)));
+    Client::new(client).await
+}
+
 const INDEXED: u8 = Encoder::BEST_FORMAT | Encoder::WITH_INDEXING;
 
 #[tokio::test]
@@ -107,9 +106,7 @@ async fn without_the_filter_a_server_resets_streams_that_name_a_pipe() {
 async fn every_stream_of_a_connection_that_names_a_pipe_is_answered() {
     const HUFFMAN: u8 = Encoder::HUFFMAN_NAME | Encoder::HUFFMAN_VALUE;
     for flags in [INDEXED, INDEXED | HUFFMAN, Encoder::WITH_INDEXING | HUFFMAN, Encoder::NEVER_INDEXED, HUFFMAN] {
-        let (client, stream) = UnixStream::pair().unwrap();
-        tokio::spawn(server::serve_stream(AuthorityFilter::new(stream, server::BLOCK_TIME)));
-        let mut client = Client::new(client).await;
+        let mut client = filtered_client().await;
         for _ in 0..150 {
             for (authority, seen) in [
                 (RAW, "--.--pipe--csi-proxy-disk-v1"),
@@ -125,10 +122,7 @@ async fn every_stream_of_a_connection_that_names_a_pipe_is_answered() {
 
 #[tokio::test]
 async fn many_streams_at_once_are_answered() {
-    let folder = tempfile::tempdir().unwrap();
-    let address = Location::Directory(folder.path().join("sockets")).address("csi-proxy-disk-v1").unwrap();
-    tokio::spawn(server::serve(bind(&address).unwrap()));
-    let mut client = Client::new(connect(&address).await.unwrap()).await;
+    let mut client = filtered_client().await;
     for _ in 0..100 {
         client.call(RAW, INDEXED | Encoder::HUFFMAN_VALUE).await;
     }
@@ -138,43 +132,5 @@ async fn many_streams_at_once_are_answered() {
         let frame = client.frame().await;
         assert_ne!(frame.kind, 0x3, "a stream was reset");
         ended += usize::from(frame.kind == 0x1 && frame.flags & 0x1 != 0);
-    }
-}
-
-/// Calls the server 200 times through Python's gRPC, which has another HTTP/2 implementation than Go and hyper.
-async fn python_calls(python: &str, address: &Address, authority: &[u8]) -> String {
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../verify/python-client/calls.py");
-    let mut command = Command::new(python);
-    command.arg(script).arg(address.path()).arg(OsStr::from_bytes(authority)).args(["/v1.Disk/ListDiskIDs", "200"]);
-    let output = command.output().await.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-#[tokio::test]
-async fn a_python_client_that_names_a_pipe_is_answered() {
-    let Ok(python) = env::var("CSI_PROXY_PYTHON") else {
-        println!("skipped: a_python_client_that_names_a_pipe_is_answered: CSI_PROXY_PYTHON is not set");
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let address = Location::Directory(folder.path().join("sockets")).address("csi-proxy-disk-v1").unwrap();
-    tokio::spawn(server::serve(bind(&address).unwrap()));
-    let long = r"\\.\pipe\".repeat(400);
-    let texts = [
-        RAW,
-        ENCODED,
-        r"\\.\pipe\csi-proxy-disk-v1",
-        "localhost",
-        "a:b:c",
-        "user@",
-        "[::1",
-        "a/b?c#d",
-        "\u{e9}",
-        &long,
-    ];
-    for authority in texts.map(str::as_bytes).into_iter().chain([&b"\xff\x01\x7f"[..]]) {
-        let outcomes = python_calls(&python, &address, authority).await;
-        assert_eq!(outcomes, "OK 200\n", "{}", authority.escape_ascii());
     }
 }

@@ -74,6 +74,13 @@ impl Error {
         self.kind
     }
 
+    /// The number of the gRPC code, for a node plugin that returns the code of the failed call:
+    /// `tonic::Status::new(error.grpc_code().into(), error.to_string())`.
+    pub fn grpc_code(&self) -> i32 {
+        let code = CODES.iter().find(|(kind, _)| *kind == self.kind).map_or(Code::Unknown, |(_, code)| *code);
+        code as i32
+    }
+
     /// The name of the RPC that failed, such as `FormatVolume`.
     pub fn rpc(&self) -> &'static str {
         self.rpc
@@ -113,24 +120,28 @@ impl std::error::Error for Error {
     }
 }
 
+/// The gRPC code of each kind.
+const CODES: [(ErrorKind, Code); 13] = [
+    (ErrorKind::Cancelled, Code::Cancelled),
+    (ErrorKind::Unknown, Code::Unknown),
+    (ErrorKind::InvalidArgument, Code::InvalidArgument),
+    (ErrorKind::DeadlineExceeded, Code::DeadlineExceeded),
+    (ErrorKind::NotFound, Code::NotFound),
+    (ErrorKind::AlreadyExists, Code::AlreadyExists),
+    (ErrorKind::PermissionDenied, Code::PermissionDenied),
+    (ErrorKind::ResourceExhausted, Code::ResourceExhausted),
+    (ErrorKind::FailedPrecondition, Code::FailedPrecondition),
+    (ErrorKind::Aborted, Code::Aborted),
+    (ErrorKind::Unimplemented, Code::Unimplemented),
+    (ErrorKind::Internal, Code::Internal),
+    (ErrorKind::Unavailable, Code::Unavailable),
+];
+
 fn kind(code: Code) -> ErrorKind {
-    match code {
-        // The daemon sends OutOfRange for a request that is too large.
-        Code::InvalidArgument | Code::OutOfRange => ErrorKind::InvalidArgument,
-        Code::NotFound => ErrorKind::NotFound,
-        Code::AlreadyExists => ErrorKind::AlreadyExists,
-        Code::PermissionDenied => ErrorKind::PermissionDenied,
-        Code::FailedPrecondition => ErrorKind::FailedPrecondition,
-        Code::Aborted => ErrorKind::Aborted,
-        Code::Cancelled => ErrorKind::Cancelled,
-        Code::DeadlineExceeded => ErrorKind::DeadlineExceeded,
-        Code::ResourceExhausted => ErrorKind::ResourceExhausted,
-        Code::Unavailable => ErrorKind::Unavailable,
-        Code::Unimplemented => ErrorKind::Unimplemented,
-        Code::Internal => ErrorKind::Internal,
-        // csi-proxy sends none of the others.
-        Code::Unknown | Code::Ok | Code::DataLoss | Code::Unauthenticated => ErrorKind::Unknown,
+    if code == Code::OutOfRange {
+        return ErrorKind::InvalidArgument; // the daemon sends this code for a request that is too large
     }
+    CODES.iter().find(|(_, known)| *known == code).map_or(ErrorKind::Unknown, |(kind, _)| *kind)
 }
 
 #[cfg(test)]
@@ -146,6 +157,16 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert_eq!(error.call_number(), Some(17));
         assert_eq!(error.to_string(), "GetDiskStats failed: disk 9 does not exist (call 17)");
+    }
+
+    #[test]
+    fn an_error_has_the_code_of_the_daemons_status() {
+        for number in (0..=16).filter(|number| ![0, 11, 15, 16].contains(number)) {
+            assert_eq!(Error::from_status("X", &Status::new(Code::from(number), "")).grpc_code(), number);
+        }
+        for (other, code) in [(Code::OutOfRange, Code::InvalidArgument), (Code::DataLoss, Code::Unknown)] {
+            assert_eq!(Error::from_status("X", &Status::new(other, "")).grpc_code(), code as i32);
+        }
     }
 
     #[test]

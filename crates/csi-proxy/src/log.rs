@@ -1,7 +1,7 @@
 //! The log: lines of text or JSON on standard error, in a file, or both, as klog's flags choose.
 //!
-//! Clients cause most lines and parts of their text. Therefore the size of all files is limited, as are the lines
-//! that clients can cause in a minute, and what could be mistaken for other text is escaped.
+//! Clients cause most lines and parts of their text. Therefore the size of all files and the lines of a minute are limited, and
+//! characters that could make a text read as another are escaped.
 
 mod json;
 mod line;
@@ -63,8 +63,8 @@ const STDERR: u8 = 1;
 
 /// The format of fields of one output.
 ///
-/// Outputs whose formats are of one type share the text of the fields of a span, and each of them would append to it what
-/// is recorded after the span was made.
+/// tracing-subscriber keeps one text of a span's fields for each type of format. If both outputs had the same type, each would
+/// append later fields to the same text, and these fields would appear twice.
 #[derive(Debug)]
 struct Fields<F, const OUTPUT: u8>(F);
 
@@ -112,13 +112,13 @@ fn threshold(severity: Severity) -> LevelFilter {
     }
 }
 
-/// Logs how many lines were left out, as often as that happens. Never returns.
-pub(crate) async fn report_left_out() {
+/// Logs each minute how many lines were dropped, if any. Never returns.
+pub(crate) async fn report_dropped() {
     tokio::join!(FILE_RATE.report(), STDERR_RATE.report());
 }
 
-/// Logs how many lines have been left out since the last report. To be called when no more lines are expected.
-pub(crate) fn report_left_out_at_end() {
+/// Logs how many lines have been dropped since the last report. Called at the end, when no more lines are expected.
+pub(crate) fn report_dropped_at_end() {
     FILE_RATE.report_once();
     STDERR_RATE.report_once();
 }
@@ -230,8 +230,8 @@ mod tests {
     #[test]
     fn a_terminal_gets_no_escape_sequence_from_a_field_or_message() {
         let output = Buffer::default();
-        let writer = output.clone();
-        let writer = move || line::LineWriter::new(writer.clone(), true);
+        let buffer = output.clone();
+        let writer = Output::new(move || buffer.clone(), true, Box::leak(Box::default()));
         let layer = lines::<STDERR, _>(&LogFlags::default(), writer, true, LevelFilter::TRACE);
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
             tracing::info!(text = "\u{1b}[31m", error = %"\u{1b}[32m", "\u{1b}[33m");

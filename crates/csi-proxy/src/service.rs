@@ -1,21 +1,13 @@
-//! The Windows service `csiproxy`: running as it, installing it, and its state.
+//! The Windows service `csiproxy`: its name, and the command `service`. `platform/windows/service` runs and installs it.
 
-pub mod progress;
-
-#[cfg(windows)]
-#[path = "service/windows.rs"]
-mod imp;
-
-#[cfg(not(windows))]
-#[path = "service/unsupported.rs"]
-mod imp;
-
-pub use imp::{ServiceError, install, run, status, uninstall};
+use crate::command::{CommandError, no_more};
+use crate::flags::parser::name_of_flag;
+use crate::program::{CSI_PROXY, REQUIRE_SAFE_FOLDERS};
 
 /// The name of the service. Installation scripts depend on it.
 pub const NAME: &str = "csiproxy";
 
-/// What `csi-proxy service` can do.
+/// A task of the command `service`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Task {
     /// Install this program as the service.
@@ -33,4 +25,25 @@ pub struct Installation {
     pub arguments: Vec<String>,
     /// Refuse to install if ordinary users may replace the program or its log, instead of warning.
     pub require_safe_folders: bool,
+}
+
+impl Task {
+    /// Parses the words after `service`.
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, CommandError> {
+        match words.next().as_deref() {
+            Some("install") => Self::parse_installation(words.collect()),
+            Some("uninstall") => no_more("service uninstall", words).map(|()| Self::Uninstall),
+            Some("status") => no_more("service status", words).map(|()| Self::Status),
+            _ => Err(CommandError::NoTask),
+        }
+    }
+
+    /// Refuses flags that the service could not parse when it starts, where no user would see its error.
+    fn parse_installation(words: Vec<String>) -> Result<Self, CommandError> {
+        let flags = CSI_PROXY.parse(words.iter().cloned()).map_err(CommandError::Flags)?;
+        no_more("service install", flags.rest.into_iter())?;
+        // This flag concerns the installation only. The Go program must be able to parse the command line of the service.
+        let arguments = words.into_iter().filter(|word| name_of_flag(word) != Some(REQUIRE_SAFE_FOLDERS)).collect();
+        Ok(Self::Install(Installation { arguments, require_safe_folders: flags.require_safe_folders }))
+    }
 }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, interval_at};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Waits for `work`. After [`PATIENCE`], a line on standard error counts the seconds, if it is a terminal.
-pub(crate) async fn with_progress<T>(what: &str, work: impl Future<Output = T>) -> T {
+pub async fn with_progress<T>(what: &str, work: impl Future<Output = T>) -> T {
     if io::stderr().is_terminal() { counted(what, work, show).await } else { work.await }
 }
 

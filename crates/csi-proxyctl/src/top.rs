@@ -9,14 +9,14 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use os::escaped;
 use serde_json::Value;
+use terminal_text::escaped;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::cli::{self, TIMEOUT};
+use crate::args::{self, Format};
+use crate::exit;
 use crate::failure::Failure;
-use crate::get::Format;
 use crate::session::Session;
 use crate::table::{self, Column, shown};
 use crate::watch::{interval, interval_arg, watch};
@@ -71,10 +71,10 @@ fn rows(list: &Value) -> &[Value] {
 
 pub(crate) fn command() -> Command {
     Command::new("top")
-        .about("Show the running calls, the locks and who waits, and the pools")
+        .about("Shows the running calls, the locks and their waiters, and the thread pools")
         .before_help(
-            "Reads /statusz of the daemon's HTTP server, which -metrics-bind-address of csi-proxy switches on, and which \
-             answers clients on the node itself only. On a terminal, top refreshes it until Ctrl-C.",
+            "Reads the status page of csi-proxy, which exists if csi-proxy runs with -metrics-bind-address, and which \
+             answers only clients on the node itself. On a terminal, the output is refreshed until Ctrl-C.",
         )
         .arg(
             Arg::new(ADDRESS)
@@ -85,7 +85,7 @@ pub(crate) fn command() -> Command {
                 .help("Address of the HTTP server"),
         )
         .arg(interval_arg())
-        .arg(cli::output_arg(&["table", "json", "yaml"]).default_value("table"))
+        .arg(args::output_arg(&["table", "json", "yaml"]).default_value("table"))
 }
 
 /// Checks the form of an address, which is resolved for each connection.
@@ -97,9 +97,9 @@ fn address(text: &str) -> Result<String, &'static str> {
 }
 
 pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), Failure> {
-    let address = cli::required(matches, ADDRESS);
-    let limit = cli::duration(matches, TIMEOUT).expect("it has a default");
-    let form = match cli::format(matches) {
+    let address = args::required(matches, ADDRESS);
+    let limit = args::timeout(matches);
+    let form = match args::format(matches) {
         Format::Value(form) => form,
         Format::Table { .. } if !io::stdout().is_terminal() => {
             return Ok(write!(anstream::stdout(), "{}", screen(&status(address, limit).await?))?);
@@ -107,7 +107,7 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
         Format::Table { .. } => {
             return watch("top", interval(matches), async || match status(address, limit).await {
                 Ok(status) => screen(&status),
-                Err(failure) => failure.report(session),
+                Err(failure) => failure.report(&session.endpoints),
             })
             .await;
         }
@@ -117,8 +117,11 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
 
 /// Reads the status.
 async fn status(address: &str, limit: Duration) -> Result<Value, Failure> {
-    let unreachable =
-        |error: &dyn std::fmt::Display| Failure::StatusPage(format!("cannot read the status from {address}: {error}"));
+    let unreachable = |error: &dyn std::fmt::Display| Failure::Other {
+        code: exit::Code::Unreachable,
+        text: format!("cannot read the status from {address}: {error}"),
+        hint: Some("start csi-proxy with -metrics-bind-address, and give the same address here with --address".into()),
+    };
     let read = async {
         let stream = TcpStream::connect(address).await.map_err(|error| unreachable(&error))?;
         let (mut sender, connection) =
@@ -136,9 +139,9 @@ async fn status(address: &str, limit: Duration) -> Result<Value, Failure> {
     let (code, body) = timeout(limit, read).await.map_err(|_| unreachable(&"no answer in time"))??;
     if code != StatusCode::OK {
         let reason = String::from_utf8_lossy(&body).trim().to_owned();
-        return Err(Failure::Response(format!("{address} answers {code}: {reason}")));
+        return Err(Failure::response(format!("{address} answers {code}: {reason}")));
     }
-    serde_json::from_slice(&body).map_err(|error| Failure::Response(format!("{address} is not csi-proxy: {error}")))
+    serde_json::from_slice(&body).map_err(|error| Failure::response(format!("{address} is not csi-proxy: {error}")))
 }
 
 /// Returns the status as text.

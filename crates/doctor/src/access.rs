@@ -15,34 +15,34 @@ const TRUSTED_IN_DOMAIN: [&str; 3] = ["-500", "-512", "-519"];
 const DOMAIN: &str = "S-1-5-21-";
 
 const EVERYONE: &str = "S-1-1-0";
-/// In a folder, this stands for the owner of what is created there. No account has it.
+/// In the list of a folder, this stands for the owner of each new entry. No account has this SID.
 const CREATOR_OWNER: &str = "S-1-3-0";
-/// An entry for this states the rights of the owner, instead of those that an owner has otherwise.
+/// An entry for this SID replaces the implicit rights of the owner.
 const OWNER_RIGHTS: &str = "S-1-3-4";
 
-/// What is to be protected against replacement.
+/// The role of an object on the path of a file that must not be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The file itself.
     File,
-    /// The folder of the file. A file that is added there may be a DLL, or a link that the daemon then writes to.
+    /// The folder of the file. An account that may add files there can add a DLL, or a link to which the daemon then writes.
     Folder,
-    /// A folder above that folder. What is added there does no harm, but what is in it may be replaced.
+    /// A folder above that folder. Adding entries does no harm there, but replacing entries does.
     Above,
-    /// An empty folder. Like [`Self::Above`], and an account that may write its attributes can make it a junction.
+    /// An empty folder. As [`Self::Above`]; in addition, an account that may write its attributes can make it a junction.
     Empty,
 }
 
-/// The rights, any of which is enough for `FSCTL_SET_REPARSE_POINT`: an empty folder becomes a junction; a file becomes a
-/// symbolic link if the account may create those, and else one that cannot be opened. A folder that is not empty cannot
-/// become a link.
+/// The rights that allow `FSCTL_SET_REPARSE_POINT`; each is enough. It turns an empty folder into a junction, and a file into a
+/// symbolic link, which cannot be opened if the account may not create symbolic links. A folder with entries cannot become a
+/// link.
 ///
 /// [MS-FSA] 2.1.5.10.37:
 /// <https://learn.microsoft.com/openspecs/windows_protocols/ms-fsa/4aeefef8-92c3-4abc-af7a-a610caf8a165>
 const SET_REPARSE_POINT: u32 = FILE_WRITE_DATA | FILE_WRITE_ATTRIBUTES;
 
 impl Role {
-    /// The rights that let an account replace what is to be protected.
+    /// Returns the rights that let an account replace an object of this role.
     fn harmful_rights(self) -> u32 {
         let replace = DELETE | WRITE_DAC | WRITE_OWNER;
         match self {
@@ -56,15 +56,14 @@ impl Role {
 
 /// Returns the SIDs of the accounts and groups, other than administrators, that may replace an object of this role.
 ///
-/// Whether an account is in a group is not known. An entry that denies rights therefore only counts for the same account
-/// or group, or if it is for everyone.
+/// The members of groups are not known. An entry that denies rights therefore counts only for the same account or group, or if
+/// it is for everyone.
 pub fn who_may_replace(role: Role, descriptor: &SecurityDescriptor) -> Vec<String> {
     let Some(entries) = &descriptor.entries else { return vec![EVERYONE.to_owned()] };
     let effective = || entries.iter().filter(|entry| entry.flags & ENTRY_INHERIT_ONLY == 0);
     let owner = descriptor.owner.as_ref().map(Sid::to_string);
     let mut found = Vec::new();
     let mut add = |sid: &str| {
-        // No account has the SID of CREATOR OWNER.
         if sid != CREATOR_OWNER && !is_trusted(sid) && !found.iter().any(|other| other == sid) {
             found.push(sid.to_owned());
         }
@@ -95,7 +94,7 @@ fn denied<'e>(entries: impl Iterator<Item = &'e AccessEntry>, sid: &Sid) -> u32 
     concerns.fold(0, |rights, entry| rights | expanded(entry.rights))
 }
 
-/// Replaces the generic rights that let an account write by those that they stand for.
+/// Expands the generic rights that include writing.
 fn expanded(rights: u32) -> u32 {
     if rights & GENERIC_ALL != 0 {
         u32::MAX

@@ -39,9 +39,8 @@ fn low(number: u64) -> u32 {
     (number & 0xffff_ffff) as u32
 }
 
-/// What a server may do in the name of csi-proxy if the name that is opened turns out to be that of its pipe: nothing. A
-/// container can make a link to a pipe, and without this the owner of the pipe could impersonate LocalSystem. .NET opens
-/// every file in the same way, also on servers.
+/// Forbids the server of a pipe to impersonate csi-proxy. A container can make a link to a pipe; without this, the owner of the
+/// pipe could act as LocalSystem when csi-proxy opens the link. .NET opens every file in the same way, also on servers.
 static ANONYMOUS: SECURITY_QUALITY_OF_SERVICE = SECURITY_QUALITY_OF_SERVICE {
     Length: buffer::size::<SECURITY_QUALITY_OF_SERVICE>(),
     ImpersonationLevel: SecurityAnonymous,
@@ -103,7 +102,7 @@ fn open_with(
     error::check_status(status)?;
     // SAFETY: the call succeeded, so this is an open handle that has no other owner.
     let opened = NtHandle(unsafe { OwnedHandle::from_raw_handle(handle) });
-    // A success that opens the object, but later calls on the handle would wait as this one has not. It is closed.
+    // The object was opened, but later calls on the handle would wait for the owner of the oplock. The handle is closed.
     if status == STATUS_OPLOCK_BREAK_IN_PROGRESS { Err(OsError::OPLOCK_BREAK_IN_PROGRESS) } else { Ok(opened) }
 }
 
@@ -166,7 +165,7 @@ impl Handle for NtHandle {
                 })
             })
         };
-        // A deletion waits for the owner of an oplock, also on a handle that was opened with FILE_COMPLETE_IF_OPLOCKED.
+        // A deletion waits for the owner of an oplock even on a handle that was opened with FILE_COMPLETE_IF_OPLOCKED.
         let deletes = matches!(class, FileInfo::Disposition | FileInfo::DispositionEx);
         match if deletes { cancellation::limited(OPLOCK_PATIENCE, set) } else { set() } {
             Err(OsError::OPERATION_ABORTED) if deletes => Err(OsError::OPLOCK_BREAK_IN_PROGRESS),

@@ -1,8 +1,8 @@
 //! The gRPC server of csi-proxy.
 //!
-//! It turns the requests of all group-versions into operations of [`storage_ops`] and their results into responses.
-//! What an operation does is not defined here. This crate defines which message requests which operation, which status
-//! reports which failure, and how connections and calls are accepted, limited, counted and drained.
+//! The server turns the requests of all group-versions into operations of [`storage_ops`], and their results into
+//! responses. This crate defines which message requests which operation, which status reports which failure, and how
+//! connections and calls are accepted, limited, counted and drained. `storage_ops` defines what an operation does.
 //!
 //! ```
 //! # use std::{error::Error, io, sync::Arc};
@@ -22,14 +22,16 @@
 //! }
 //! ```
 //!
-//! The layers, in the order in which a call passes them:
+//! The layers, from the lowest to the highest. A module uses only modules of its own layer and of the layers below it.
 //!
-//! - `listen`: endpoints, the accept loop, and the task of each connection;
+//! - `drain`: the phases of a shutdown, and whether the server is ready;
 //! - `admission`: limits on connections, calls, request bodies and unread responses;
+//! - `server_state`: the state that all connections and calls share, and the last failures;
+//! - `metrics`: the counters of the server in Prometheus' text format;
+//! - [`status`]: the calls that run now, and the last failures;
 //! - `rpc`: routing, and for each RPC the conversion of messages to operations and back;
-//! - `metrics`: the counters of all layers in Prometheus' text format;
-//! - [`status`]: what runs now, and what has failed;
-//! - `drain`: the phases of a shutdown.
+//! - `listen`: endpoints, the accept loop, and the task of each connection;
+//! - `server`: the construction of a server, and its life.
 
 mod admission;
 mod drain;
@@ -40,12 +42,13 @@ mod server;
 mod server_state;
 pub mod status;
 
-pub use admission::connections::{ConnectionCounts, ConnectionId, ConnectionLimits, Connections};
+pub use admission::connections::{ConnectionCounts, Connections};
 pub use admission::limits::Limits;
 pub use drain::Unfinished;
-pub use listen::boxed_service::BoxedService;
-pub use listen::endpoint::{CannotServe, Endpoint, EndpointSpec};
-pub use listen::readiness::NotReady;
+pub use drain::readiness::NotReady;
+pub use listen::endpoint::{CannotServe, Endpoint};
 pub use metrics::registry::Metrics;
+pub use rpc::boxed_service::BoxedService;
+pub use rpc::endpoint_spec::EndpointSpec;
 pub use server::Server;
 pub use status::Status;

@@ -153,7 +153,7 @@ impl std::error::Error for Error {}
 /// Backslashes are not doubled, so that a path reads as it was sent. Misleading characters are written as code points.
 pub(crate) fn quoted(text: &str) -> String {
     let start = &text[..text.floor_char_boundary(80)];
-    format!("\"{}\"", os::escaped(start).replace('"', "\\\""))
+    format!("\"{}\"", terminal_text::escaped(start).replace('"', "\\\""))
 }
 
 #[cfg(test)]

@@ -180,9 +180,9 @@ impl Executor {
         }
     }
 
-    /// Runs every read on the thread of the runtime that polls it, so that a runtime of one thread always runs a call in the
-    /// same way. A read that hangs would block that thread: this is for tests on simulated nodes. By default only reads of
-    /// local files run there, on all threads but one.
+    /// Runs every read on the thread of the runtime that polls it. A runtime with one thread then always runs a call in the
+    /// same way. A read that hangs blocks that thread, so use this only in tests on simulated nodes. By default only reads of
+    /// local files run on the threads of the runtime, and one thread runs none.
     #[must_use]
     pub fn with_all_reads_inline(self) -> Self {
         Self { all_reads_inline: true, ..self }
@@ -346,17 +346,11 @@ impl Executor {
             let needs_permit = is_read && !self.all_reads_inline && pool == PoolKind::Files;
             let permit = needs_permit.then(|| self.inline_reads.permit()).flatten();
             let result = if permit.is_some() || (is_read && self.all_reads_inline) {
-                // The task that was woken last on this thread runs next on it, and no other thread can take it over.
-                // This one takes its place, so that a read that hangs keeps no task of others. While the read runs it
-                // keeps that place, so that another thread is woken when the read ends: a call that woke none goes without.
-                if requester.has_woken {
-                    drop(tokio::spawn(std::future::ready(())));
-                }
                 work.progress.runs_in(pool);
                 catch_panic(|| operation.run(Run::new(&self.node, &ctx)))
             } else {
                 let holder = Holder { resource: resource.clone(), client: requester.client, is_exempt: false };
-                // In a box, so that the future of a read that needs no other thread is half as large.
+                // Boxed, because this halves the size of the future of a read that needs no other thread.
                 Box::pin(self.run_on_thread(pool, holder, work, mode, ctx)).await
             };
             match result {
@@ -462,7 +456,7 @@ mod tests {
 
     use super::Executor;
     use crate::error::Kind;
-    use crate::executor::operation::{Coalesce, Operation, sealed::Sealed};
+    use crate::executor::operation::{Coalesce, Operation};
     use crate::node::run::Run;
     use crate::scheduling::locks::LockKey;
     use crate::scheduling::pool_kind::PoolKind;
@@ -472,8 +466,6 @@ mod tests {
     /// An operation that panics when its lock keys are determined, before it has a thread.
     #[derive(Clone, Debug, PartialEq, Eq, Hash)]
     struct Defective;
-
-    impl Sealed for Defective {}
 
     impl Operation for Defective {
         type Output = ();

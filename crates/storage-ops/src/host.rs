@@ -7,10 +7,10 @@ pub(crate) mod wmi_calls;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::{Clock, Os};
+use os::{Clock, Os, OsResult};
 
 use crate::config::Timeouts;
-use crate::host::device_queries::DeviceQueries;
+use crate::host::device_queries::{Device, DeviceQueries, PATIENCE, Query};
 use crate::host::fallback::Fallbacks;
 use crate::host::wmi_calls::WmiCalls;
 
@@ -45,6 +45,31 @@ impl Host {
 
     pub(crate) fn device_queries(&self) -> &DeviceQueries {
         &self.device_queries
+    }
+
+    /// Asks each device, for which `query` is given its `T`. Returns the answers in the same order: `None` for a device that
+    /// does not answer in time, which is logged.
+    pub(crate) fn query_each<T: Send + 'static, R: Send + 'static>(
+        &self,
+        targets: impl Iterator<Item = (Device, T)>,
+        query: Query<T, R>,
+    ) -> Vec<(Device, Option<OsResult<R>>)> {
+        self.query_each_for(PATIENCE, targets, query)
+    }
+
+    /// Like [`Self::query_each`], but waits `longest` for the first device that does not answer.
+    pub(crate) fn query_each_for<T: Send + 'static, R: Send + 'static>(
+        &self,
+        longest: Duration,
+        targets: impl Iterator<Item = (Device, T)>,
+        query: Query<T, R>,
+    ) -> Vec<(Device, Option<OsResult<R>>)> {
+        self.device_queries.query_each(&self.os, longest, targets, query)
+    }
+
+    /// Returns the counters of the fallbacks.
+    pub(crate) fn fallbacks(&self) -> &Fallbacks {
+        &self.fallbacks
     }
 
     pub(crate) fn wmi_calls(&self) -> &WmiCalls {

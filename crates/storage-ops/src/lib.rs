@@ -30,16 +30,22 @@
 //!
 //! # Layers
 //!
-//! A folder is a layer. A module uses only modules in its own row and in the rows above it.
+//! A folder is a layer. A module uses only itself and the modules in the rows above it; `cargo xtask lint` checks this.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `executor::pool_kind`, `error` | the kinds of work; errors |
-//! | `types`, `config` | domain types, into which requests are parsed; settings |
-//! | `executor::{locks, context, shares, progress, worker_pools}` | locks, the context of a running operation, threads |
-//! | `windows` | the data formats and requests of Windows: device buffers, reparse points, WMI, error codes |
+//! | `error` | errors, and what a caller can conclude from them |
+//! | `error_class` | the meaning of Windows' error codes |
+//! | `types` | domain types, into which requests are parsed |
+//! | `config` | settings |
+//! | `devices` | requests to devices and file systems, and the decoding of their answers; no provider, no thread, no lock |
+//! | `scheduling` | locks, worker threads and their quotas, the context of a running operation, the request to run it again |
+//! | `host` | Windows as the crate uses it: primitives, timeouts, queries of devices that may hang, counters |
 //! | `paths` | paths below a working directory, opened handle by handle; links; removal of trees |
-//! | `node`, `executor` (with `executor::activity`) | the execution of operations: [`Node`] on the caller's thread, [`Executor`] for many callers |
+//! | `node` | the state of a node, and one run of an operation on it |
+//! | `provider` | WMI, and the storage provider behind it |
+//! | `readings` | what operations read: from a device or, if its answer says nothing, from the storage provider |
+//! | `executor` | the execution of operations: [`Node`] on the caller's thread, [`Executor`] for many callers |
 //! | `ops` | the operations, one file for each API group |
 //! | [`inspect`] | single native readings, for diagnosing a node |
 
@@ -68,24 +74,7 @@ pub use executor::progress::{Call, Requester};
 pub use host::fallback::{FallbackCount, fallback_table};
 pub use host::wmi_calls::WmiCallCount;
 pub use node::Node;
-pub use ops::disk::{
-    GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations, PartitionDisk, Rescan,
-    SetDiskState,
-};
-pub use ops::filesystem::{CreateSymlink, IsSymlink, Mkdir, PathExists, Rmdir, RmdirContents};
-pub use ops::iscsi::{
-    AddTargetPortal, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, ListTargetPortals,
-    RemoveTargetPortal, SetMutualChapSecret,
-};
-pub use ops::smb::{NewSmbGlobalMapping, RemoveSmbGlobalMapping};
-pub use ops::system::{GetBiosSerialNumber, GetService, StartService, StopService};
-pub use ops::volume::format::FormatVolume;
-pub use ops::volume::mount::{MountVolume, UnmountVolume};
-pub use ops::volume::resize::{ResizeTarget, ResizeVolume};
-pub use ops::volume::target_path::{GetClosestVolumeIdFromTargetPath, GetVolumeIdFromTargetPath};
-pub use ops::volume::{
-    GetDiskNumberFromVolumeId, GetVolumeStats, IsVolumeFormatted, ListVolumesOnDisk, WriteVolumeCache,
-};
+pub use ops::*;
 pub use os::Secret;
 pub use scheduling::locks::LockKey;
 pub use scheduling::pool_kind::PoolKind;

@@ -93,7 +93,8 @@ impl FromStr for Address {
     }
 }
 
-/// Returns what follows the namespace of pipes in `text`. The separators after the dot may be doubled.
+/// Returns the name of a pipe in `text`, which follows the namespace of pipes. The separators after the dot may be
+/// doubled.
 fn pipe_name(text: &str) -> Option<&str> {
     let rest = text.strip_prefix(r"\\.\")?;
     let rest = rest.strip_prefix('\\').unwrap_or(rest);

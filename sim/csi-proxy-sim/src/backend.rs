@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::{error, fmt, fs, io};
 
-use csi_proxy::backend::Backend;
+use ::doctor::fixed_system::{FixedSystem, PROGRAM};
 use csi_proxy::doctor::{self, DoctorFlags, System};
-use doctor_sim::{PROGRAM, SimulatedSystem};
+use csi_proxy::serve::Backend;
 use os_sim::{DescriptionError, Sim};
 
 use crate::flags::SimFlags;
@@ -82,5 +82,5 @@ pub fn examined(flags: &DoctorFlags) -> Result<(Backend, Box<dyn System>), Box<d
     sim.external().mkdir_all(folder)?;
     sim.external().write(PROGRAM, [])?;
     let backend = Backend { os: sim.real_time().process(), name, is_this_node: false };
-    Ok((backend, Box::new(SimulatedSystem::serving(&doctor::pipes()))))
+    Ok((backend, Box::new(FixedSystem::serving(&doctor::pipes()))))
 }

@@ -1,4 +1,4 @@
-//! The server of the control API, `sim/sim-control/proto/sim_control.proto`.
+//! The server of the control API, `proto/sim_control.proto`.
 
 mod container_files;
 mod fault_request;
@@ -10,6 +10,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::control_api::{ContainerFilesServer, DESCRIPTORS, SimulationServer};
 use authority_filter::AuthorityFilter;
 use faults::{Fault, FaultSet, Trace};
 use hyper::body::Incoming;
@@ -19,7 +20,6 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use os_sim::Sim;
 use server::BoxedService;
-use sim_control::{ContainerFilesServer, DESCRIPTORS, SimulationServer};
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
 use tonic::body::Body;
@@ -43,7 +43,7 @@ pub struct Control {
     faults: Arc<FaultSet>,
     trace: Arc<Trace>,
     /// The faults as they were requested, by number.
-    injected: Mutex<BTreeMap<u64, (sim_control::Fault, Arc<Fault>)>>,
+    injected: Mutex<BTreeMap<u64, (crate::control_api::Fault, Arc<Fault>)>>,
     restarts: mpsc::Sender<Restart>,
     state: Option<Arc<StateFile>>,
 }

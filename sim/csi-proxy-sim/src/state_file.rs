@@ -118,8 +118,8 @@ mod tests {
             let error = file.load().unwrap_err().to_string();
             assert!(error.contains("its end is missing; remove the file to start anew"), "{error}");
         }
-        fs::write(file.path(), text.replace("[[disk]]", "[[dusk]]")).unwrap();
+        fs::write(file.path(), text.replace("no_automount", "no_automont")).unwrap();
         let error = file.load().unwrap_err().to_string();
-        assert!(error.contains("is damaged: ") && error.contains("unknown field `dusk`"), "{error}");
+        assert!(error.contains("is damaged: ") && error.contains("unknown field `no_automont`"), "{error}");
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use csi_proxy_sim::demo::{Daemon, Screen, Sequence, run};
+use os_sim::Sim;
 
 /// Runs the sequence of a driver, which must make `calls` calls.
 async fn check(driver: &str, calls: usize) {
@@ -14,9 +15,25 @@ async fn check(driver: &str, calls: usize) {
     let daemon = Daemon::start().await.expect("a daemon");
     let report = run(sequence, &daemon, &mut Screen::new(io::sink())).await;
     assert_eq!(report.unexpected, Vec::<String>::new());
-    assert_eq!(report.call_times.len(), calls);
+    assert_eq!(report.calls, calls);
     assert!(report.checks > 0, "nothing was checked");
     assert_eq!(daemon.stop().await.expect("an end"), server::Unfinished::default());
+}
+
+/// The WMI calls of the drivers that use disks, on a node on which nothing takes time and no object arrives late.
+const WMI_CALLS: [(&str, u64); 5] =
+    [("azuredisk", 15), ("gce-pd", 11), ("aws-ebs", 13), ("vsphere", 12), ("longhorn", 48)];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_calls_of_a_driver_cost_this_number_of_wmi_calls() {
+    for sequence in Sequence::all().expect("valid sequences") {
+        let expected = WMI_CALLS.iter().find(|(driver, _)| *driver == sequence.driver);
+        let Some((driver, calls)) = expected else { continue };
+        let daemon = Daemon::start_on(Sim::default_node().fast(), Vec::new()).await.expect("a daemon");
+        let report = run(&sequence, &daemon, &mut Screen::new(io::sink())).await;
+        assert_eq!(report.node_calls.wmi, *calls, "{driver}");
+        daemon.stop().await.expect("an end");
+    }
 }
 
 macro_rules! drivers {

@@ -14,7 +14,7 @@ pub enum When {
     After,
 }
 
-/// A probe that disturbs one call, some, or every call that matches a condition.
+/// A probe that disturbs one call, several calls, or every call that matches a condition.
 pub struct Fault {
     which: Which,
     matches: Box<dyn Fn(&Call) -> bool + Send + Sync>,
@@ -23,9 +23,9 @@ pub struct Fault {
     state: Mutex<State>,
 }
 
-/// Which of the calls that match.
+/// Which of the matching calls are disturbed.
 enum Which {
-    /// So many of them, after the first ones.
+    /// `count` calls after the first `skip` calls.
     Some {
         skip: u64,
         count: u64,
@@ -55,7 +55,7 @@ impl Fault {
         Self::some(nth, 1, when, action)
     }
 
-    /// Disturbs `count` calls after the first `skip` ones.
+    /// Disturbs `count` calls after the first `skip` calls.
     pub fn some(skip: u64, count: u64, when: When, action: FaultAction) -> Self {
         Self::new(Which::Some { skip, count }, Box::new(|_| true), when, action)
     }
@@ -140,77 +140,61 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use os::{Clock, Os, OsError, U16String};
+    use os::{Os, OsError};
 
     use super::{Fault, When};
-    use crate::probe::tests::Echo;
-    use crate::probe::{Call, FaultAction, Probed};
+    use crate::probe::tests::{Counted, probed, write};
+    use crate::probe::{Call, FaultAction};
 
-    fn mount(probed: &Probed) -> Result<(), OsError> {
-        probed.set_volume_mount_point(&U16String::from_str(r"C:\dir\"), &U16String::from_str("volume"))
-    }
+    const FAIL: FaultAction = FaultAction::Fail(OsError::BUSY);
 
     #[test]
     fn only_a_call_with_a_fault_after_it_reaches_the_node() {
         for (when, reached) in [(When::Before, 2), (When::After, 3)] {
-            let node = Echo::node();
-            let fault = Arc::new(Fault::at(1, when, FaultAction::Fail(OsError::BUSY)));
-            let probed = Probed::new(node.clone(), Arc::clone(&fault));
-            assert_eq!([mount(&probed), mount(&probed), mount(&probed)], [Ok(()), Err(OsError::BUSY), Ok(())]);
+            let node = Counted::new();
+            let fault = Arc::new(Fault::at(1, when, FAIL));
+            let probed = node.process(Arc::clone(&fault));
+            assert_eq!([(); 3].map(|()| write(&probed)), [Ok(()), Err(OsError::BUSY), Ok(())]);
             assert_eq!(node.calls(), reached, "{when:?}");
             assert_eq!(fault.last_hit().map(|call| call.sequence), Some(1));
         }
     }
 
     #[test]
-    fn a_fault_counts_only_the_calls_that_match() {
-        let fault = Arc::new(Fault::at(0, When::Before, FaultAction::Fail(OsError::BUSY)).among(|call| call.mutates));
-        let probed = Probed::new(Echo::node(), Arc::clone(&fault));
-        assert!(probed.volumes().is_ok());
-        assert_eq!(fault.last_hit(), None);
-        assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::BUSY), Ok(())]);
-    }
-
-    #[test]
-    fn some_calls_fail_after_the_first_ones() {
-        let fault = Arc::new(Fault::some(1, 2, When::Before, FaultAction::Fail(OsError::BUSY)));
-        let probed = Probed::new(Echo::node(), Arc::clone(&fault));
-        let failed = [Err(OsError::BUSY); 2];
-        assert_eq!(
-            [mount(&probed), mount(&probed), mount(&probed), mount(&probed)],
-            [Ok(()), failed[0], failed[1], Ok(())]
-        );
-        assert_eq!(fault.hits(), 2);
-    }
-
-    #[test]
-    fn every_call_that_matches_fails() {
-        let matches = |call: &Call| call.primitive == "set_volume_mount_point";
-        let fault = Arc::new(Fault::each(matches, When::Before, FaultAction::Fail(OsError::NOT_READY)));
-        let probed = Probed::new(Echo::node(), Arc::clone(&fault));
-        assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::NOT_READY); 2]);
-        assert!(probed.volumes().is_ok());
+    fn a_fault_disturbs_the_chosen_ones_of_the_calls_that_match() {
+        let is_change = |call: &Call| call.mutates;
+        for (fault, failed) in [
+            (Fault::at(0, When::Before, FAIL).among(is_change), [true, false, false, false]),
+            (Fault::some(1, 2, When::Before, FAIL).among(is_change), [false, true, true, false]),
+            (Fault::each(is_change, When::Before, FAIL), [true; 4]),
+        ] {
+            let fault = Arc::new(fault);
+            let probed = probed(Arc::clone(&fault));
+            assert!(probed.volumes().is_ok());
+            assert_eq!(fault.last_hit(), None);
+            assert_eq!([(); 4].map(|()| write(&probed).is_err()), failed, "{fault:?}");
+            assert_eq!(fault.hits(), failed.iter().map(|failed| u64::from(*failed)).sum());
+        }
     }
 
     #[test]
     fn a_delay_advances_the_clock_of_the_node_and_changes_nothing_else() {
         for when in [When::Before, When::After] {
-            let node = Echo::node();
+            let node = Counted::new();
             let span = Duration::from_secs(7);
-            let probed = Probed::new(node.clone(), Fault::at(0, when, FaultAction::Delay(span)));
-            assert_eq!(mount(&probed), Ok(()));
-            assert_eq!(node.now().0, span);
-            assert_eq!(node.calls(), 1);
+            let probed = node.process(Fault::at(0, when, FaultAction::Delay(span)));
+            assert_eq!(write(&probed), Ok(()));
+            assert_eq!((node.sim.now().0, node.calls()), (span, 1));
         }
     }
 
     #[test]
     fn no_call_of_a_dead_process_reaches_the_node() {
         for (when, reached) in [(When::Before, 1), (When::After, 2)] {
-            let node = Echo::node();
-            let probed = Probed::new(node.clone(), Fault::at(1, when, FaultAction::Die));
-            assert_eq!(mount(&probed), Ok(()));
-            assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::OPERATION_ABORTED); 2]);
+            let node = Counted::new();
+            let probed = node.process(Fault::at(1, when, FaultAction::Die));
+            let aborted = Err(OsError::OPERATION_ABORTED);
+            assert_eq!([(); 3].map(|()| write(&probed)), [Ok(()), aborted, aborted]);
             assert!(probed.is_dead());
             assert_eq!(node.calls(), reached, "{when:?}");
         }

@@ -11,7 +11,7 @@ use os::{
     Service, ServiceAccess, ServiceConfig, Time, U16Str, U16String, Uuid, WatchedWork, Wmi,
 };
 
-/// What a [`Layered`] node does differently from the node below it.
+/// The changes that a [`Layered`] node makes to the calls of the node below it.
 ///
 /// Each method receives the object of the node below and forwards the call to it by default; a layer overrides the
 /// methods it changes. Calls without a method here are always forwarded. Add a method when a layer needs it.

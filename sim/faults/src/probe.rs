@@ -3,9 +3,9 @@
 //! [`Probed`] forwards every primitive to the node and calls a [`Probe`] before and after it. One `Probed` stands for
 //! one process, such as one run of the daemon; a restarted daemon gets a new one around the same node.
 //!
-//! Death is not unwinding. After [`FaultAction::Die`] no call of the process reaches the node any more: its handles are
-//! closed, as the kernel closes them, and every later call fails with `OPERATION_ABORTED`, whether a destructor or another
-//! thread makes it. Work that the node has started, such as a WMI method, continues.
+//! A process that dies does not unwind. After [`FaultAction::Die`] no call of the process reaches the node: its handles are
+//! closed, as the kernel closes them, and every later call fails with `OPERATION_ABORTED`, even from a destructor or another
+//! thread. Work that the node has started, such as a WMI method, continues.
 
 mod changes;
 mod objects;
@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use os::{Clock, Handle, NtPath, Open, Os, OsError, OsResult, Service, ServiceAccess, U16Str, U16String, Uuid, Wmi};
 
-pub use changes::change_table;
 use objects::{ProbedClock, ProbedHandle, ProbedService, ProbedWmi};
 use process::ProbedProcess;
 
@@ -50,7 +49,7 @@ pub const PRIMITIVES: [&str; 25] = [
     "wmi",
 ];
 
-/// A call of a primitive. It contains no arguments other than names, and so no secrets.
+/// A call of a primitive. The names of objects are its only arguments, so it contains no secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// The number of primitives that the process called before this one.
@@ -64,12 +63,12 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns whether the name is that of a primitive, as far as its first word tells.
+    /// Returns whether the first word of the name is the first word of a primitive.
     pub(crate) fn is_primitive(name: &str) -> bool {
         name.split(' ').next().is_some_and(|word| PRIMITIVES.contains(&word))
     }
 
-    /// Returns whether the call cannot change the node, or is in the table of changes.
+    /// Returns whether the call cannot change the node, or is in the table of changes in `docs/windows.md`.
     pub fn is_known_change(&self) -> bool {
         !self.mutates || changes::is_listed(&self.primitive)
     }
@@ -80,7 +79,7 @@ impl Call {
     }
 }
 
-/// What happens to a call.
+/// How a probe disturbs a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultAction {
     /// The call proceeds.
@@ -108,7 +107,7 @@ pub enum Outcome {
     Died,
 }
 
-/// Observes every primitive that a process calls, and decides what happens to it.
+/// Observes every primitive that a process calls, and decides how to disturb the call.
 ///
 /// Reading the clock, sleeping and closing a handle are not primitives.
 pub trait Probe: Send + Sync {
@@ -134,7 +133,7 @@ impl<P: Probe + ?Sized> Probe for Arc<P> {
     }
 }
 
-/// Nested probes. The first is the outermost, nearest to the caller: it sees the failures that the later ones inject.
+/// Nested probes. The first probe is the outermost, nearest to the caller: it sees the failures that later probes inject.
 impl Probe for Vec<Arc<dyn Probe>> {
     fn before(&self, call: &Call) -> FaultAction {
         let mut delay = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! A probe that lets another actor act between two calls of a process.
+//! A probe that lets another actor change the node between two calls of a process.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -62,7 +62,7 @@ impl Probe for Race {
         }
         let step = state.step.take();
         state.taken_before = Some(call.clone());
-        // The step may make calls through the same probe, so the lock must not be held.
+        // Release the lock: the step may make calls through the same probe.
         drop(state);
         if let Some(step) = step {
             step();
@@ -79,16 +79,16 @@ mod tests {
     use os::Os;
 
     use super::Race;
-    use crate::probe::tests::Echo;
-    use crate::probe::{Call, Probed};
+    use crate::probe::Call;
+    use crate::probe::tests::{Counted, probed};
 
     #[test]
     fn the_step_runs_once_right_before_its_call() {
-        let node = Echo::node();
-        let (seen, at) = (node.clone(), Arc::new(AtomicU64::new(u64::MAX)));
+        let node = Arc::new(Counted::new());
+        let (seen, at) = (Arc::clone(&node), Arc::new(AtomicU64::new(u64::MAX)));
         let when = Arc::clone(&at);
         let race = Arc::new(Race::before(1, move || when.store(seen.calls(), Ordering::SeqCst)));
-        let probed = Probed::new(node, Arc::clone(&race));
+        let probed = node.process(Arc::clone(&race));
         for _ in 0..3 {
             probed.volumes().expect("volumes");
         }
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_step_whose_call_is_not_made_does_not_run() {
         let race = Arc::new(Race::before(0, || panic!("the step ran")).among(Call::is_wmi));
-        Probed::new(Echo::node(), Arc::clone(&race)).volumes().expect("volumes");
+        probed(Arc::clone(&race)).volumes().expect("volumes");
         assert_eq!(race.taken_before(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Simulates disks, their partitions and the volumes on them: what the medium holds and what Windows knows of it.
+//! Simulates disks, partitions and volumes: their content, and the part of it that Windows has detected.
 
 pub(crate) mod disk_ioctls;
 mod hotplug;
@@ -39,7 +39,7 @@ pub(crate) struct Disk {
     pub system: bool,
     /// Whether Windows has detected the disk. A rescan sets it.
     pub visible: bool,
-    /// Whether the storage provider knows the disk. It learns of it some time after Windows has detected it.
+    /// Whether the storage provider knows the disk. The provider learns of a disk some time after Windows has detected it.
     pub known_to_provider: bool,
     /// How many more times a policy takes the disk offline again after it was brought online.
     pub offline_again: u32,
@@ -48,7 +48,7 @@ pub(crate) struct Disk {
     pub vendor: String,
     pub product: String,
     pub serial: Option<String>,
-    /// The serial number in the words of the storage provider, if they differ.
+    /// The serial number that the storage provider reports. Default: `serial`.
     pub provider_serial: Option<String>,
     /// The identifiers of page 83; `None` if the device does not support the page.
     pub identifiers: Option<Vec<Identifier>>,
@@ -58,12 +58,12 @@ pub(crate) struct Disk {
     /// The file system, unknown to Windows, that begins in the first sector of a raw disk.
     pub foreign: Option<String>,
     pub partitions: Vec<Partition>,
-    /// What the storage provider has cached of the disk.
+    /// The data of the disk in the storage provider's cache.
     pub provider_cache: ProviderCache,
-    /// The offsets of the partitions that the storage provider has cached. Assumed: it does not learn by itself of a
-    /// partition that another program deletes by a control code, and computes from them how far a partition can grow.
+    /// The offsets of the partitions in the storage provider's cache, from which the provider computes how far a partition can
+    /// grow. Assumed: the provider does not notice that another program deletes a partition by a control code.
     pub provider_offsets: Vec<u64>,
-    /// The iSCSI logical unit behind the disk, if it is one.
+    /// The iSCSI logical unit of an iSCSI disk.
     pub lun_id: Option<Uuid>,
 }
 
@@ -98,7 +98,19 @@ pub(crate) enum Layout {
     Superfloppy,
 }
 
-/// What the storage provider last read of a disk.
+impl Layout {
+    /// Returns the name that views and snapshots show.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Mbr { .. } => "mbr",
+            Self::Gpt { .. } => "gpt",
+            Self::Superfloppy => "superfloppy",
+        }
+    }
+}
+
+/// The data of a disk in the storage provider's cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProviderCache {
     pub size: u64,
@@ -129,14 +141,14 @@ pub(crate) struct Volume {
     pub id: Uuid,
     /// Whether Windows shows the volume. It arrives some time after its disk came online.
     pub arrived: bool,
-    /// Whether the mount manager has left the volume offline: it can be opened, and has no I/O.
+    /// Whether the mount manager has left the volume offline: the volume can be opened, but its I/O fails.
     pub offline: bool,
-    /// Whether the storage provider knows the volume. It learns of it some time after its arrival.
+    /// Whether the storage provider knows the volume. The provider learns of a volume some time after its arrival.
     pub known_to_provider: bool,
     pub writability: Writability,
     pub health: Health,
     pub file_system: Option<FileSystem>,
-    /// The file system that the medium names but that cannot be mounted.
+    /// The name of a file system on the medium that Windows cannot mount.
     pub recognised: Option<String>,
     /// How many times it was formatted.
     pub formats: u32,
@@ -278,6 +290,10 @@ impl Disk {
         self.provider_offsets = self.partitions.iter().map(|part| part.offset).collect();
     }
 
+    pub(crate) fn partition(&self, number: u32) -> Option<&Partition> {
+        self.partitions.iter().find(|part| part.number == number)
+    }
+
     pub(crate) fn partition_mut(&mut self, number: u32) -> Option<&mut Partition> {
         self.partitions.iter_mut().find(|part| part.number == number)
     }
@@ -302,7 +318,7 @@ impl Disk {
         self.provider_reads_partitions();
     }
 
-    /// Puts other data than that of the disk in the storage provider's cache.
+    /// Puts wrong data in the storage provider's cache.
     pub(crate) fn make_cache_stale(&mut self) {
         let attributes = self.attributes ^ (DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY);
         self.provider_cache = ProviderCache { size: self.cached_size / 2, attributes };

@@ -2,18 +2,18 @@
 //!
 //! A failed `Create` is an error with its Win32 code and not a return value, as Windows posts it.
 //!
-//! A mapping holds no password. It records how many times the user's password had changed when the mapping was created,
-//! which is enough to detect that it has changed since.
+//! A mapping does not hold the password. It records how many times the user's password had changed when the mapping was
+//! created, which is enough to detect a later change.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
 use os::{Instance, OsError, OsResult, Returned, Secret, Uuid, Value};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::description::quantity;
-use crate::wmi::method_call::{Arguments, created, instance, returned, text};
+use crate::wmi::method_call::{Arguments, Method, created, instance, method, returned, text};
 use crate::wmi::wql::ObjectPath;
 
 /// The class of global mappings.
@@ -28,7 +28,7 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Smb {
     /// The servers on the network.
     pub servers: Vec<Server>,
-    /// Whether a policy forbids to store credentials.
+    /// Whether a policy forbids storing credentials.
     pub forbids_stored_credentials: bool,
     /// How long Windows waits for a server that does not answer.
     pub timeout: Duration,
@@ -37,7 +37,7 @@ pub struct Smb {
 }
 
 /// An SMB server.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
     /// Its name or address.
@@ -46,7 +46,7 @@ pub struct Server {
     #[serde(default = "yes")]
     pub reachable: bool,
     /// How long it takes to answer a request.
-    #[serde(default, rename = "answer_takes", deserialize_with = "quantity::milliseconds")]
+    #[serde(default, rename = "answer_takes", with = "quantity::milliseconds")]
     pub slow_milliseconds: u64,
     /// Its shares.
     #[serde(default)]
@@ -57,7 +57,7 @@ pub struct Server {
 }
 
 /// A share of a server.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
     /// Its name.
@@ -65,16 +65,16 @@ pub struct Share {
     /// The identity of its directory tree, which the node assigns.
     #[serde(skip)]
     pub tree: Uuid,
-    /// Whether it accepts clients without credentials.
+    /// Whether it accepts guests, which are clients without credentials.
     #[serde(default)]
     pub guest: bool,
-    /// Whether clients may list its root directory. They may read the attributes of the root in any case.
+    /// Whether clients may list its root directory. Clients may always read the attributes of the root directory.
     #[serde(default = "yes")]
     pub listable: bool,
 }
 
 /// An account of a server.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct User {
     /// The name, with or without a domain.
@@ -85,8 +85,8 @@ pub struct User {
     changes: u64,
 }
 
-/// A global mapping. In a node file it is one that Windows has made again after a restart.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// A global mapping. A mapping in a node file is a mapping that Windows restored after a restart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mapping {
     /// `\\host\share`, or a directory on it, in lower case.
@@ -94,7 +94,7 @@ pub struct Mapping {
     /// The user, or `None` for a guest.
     #[serde(default)]
     pub user: Option<String>,
-    /// Whether it is made again after a restart, with credentials that Windows stores.
+    /// Whether Windows restores the mapping after a restart, with stored credentials.
     #[serde(skip, default = "yes")]
     pub persistent: bool,
     /// The status that WMI reports.
@@ -103,8 +103,8 @@ pub struct Mapping {
     /// Whether it requires encryption.
     #[serde(default)]
     pub privacy: bool,
-    /// Whether it was made again after a restart. The SMB client then no longer knows its user, although it logs on with
-    /// the stored credentials.
+    /// Whether Windows restored the mapping after a restart. The SMB client then logs on with the stored credentials, but
+    /// does not compare the user of a new request with the user of the mapping.
     #[serde(skip, default = "yes")]
     restored: bool,
     /// How many times the user's password had changed when the mapping was created.
@@ -125,19 +125,9 @@ struct NewMapping<'a> {
 pub enum Status {
     /// Connected.
     Ok = 0,
-    /// Paused.
-    Paused = 1,
     /// Disconnected. The next use connects it again.
     #[default]
     Disconnected = 2,
-    /// The network failed.
-    NetworkError = 3,
-    /// Connecting.
-    Connecting = 4,
-    /// Connecting again.
-    Reconnecting = 5,
-    /// Unavailable.
-    Unavailable = 6,
 }
 
 impl User {
@@ -146,13 +136,8 @@ impl User {
         Self { name: name.to_owned(), password: password.to_owned(), changes: 0 }
     }
 
-    /// Returns the name and the password.
-    pub(crate) fn credentials(&self) -> (&str, &str) {
-        (&self.name, &self.password)
-    }
-
-    /// Returns whether a client that logs on as `name` uses this account. For an account without a domain, the client may
-    /// give any domain.
+    /// Returns whether a client that logs on as `name` uses this account. If the account has no domain, the client may name
+    /// any domain.
     fn is(&self, name: &str) -> bool {
         let bare = name.rsplit('\\').next().unwrap_or(name);
         self.name.eq_ignore_ascii_case(name) || !self.name.contains('\\') && self.name.eq_ignore_ascii_case(bare)
@@ -193,8 +178,8 @@ pub struct Credential {
 impl Credential {
     /// Parses `text`.
     ///
-    /// Returns `None` for a text without a colon, and for a backslash before any other character: the user was not
-    /// escaped.
+    /// Returns `None` for a text without a colon, and for a user that was not escaped: a backslash precedes a character
+    /// that is neither a backslash nor a colon.
     pub fn parse(text: &str) -> Option<Self> {
         let mut user = String::new();
         let mut characters = text.char_indices();
@@ -225,7 +210,7 @@ impl Smb {
         &self.mappings
     }
 
-    /// Returns whether the servers accept a mapping, and its user with the password that it was made with.
+    /// Returns whether a server has the mapping's share, and its user with an unchanged password.
     pub(crate) fn accepts(&self, mapping: &Mapping) -> bool {
         let Some((host, share)) = split(&mapping.remote) else { return false };
         let Some(server) = self.server(&host) else { return false };
@@ -233,10 +218,18 @@ impl Smb {
         server.share(&share).is_some_and(|share| mapping.user.as_deref().map_or(share.guest, is_user))
     }
 
-    /// Adds mappings that Windows has made again.
+    /// Adds mappings that Windows restored after a restart.
     pub(crate) fn restore(&mut self, mappings: &[Mapping]) {
         let in_lower_case = |mapping: &Mapping| Mapping { remote: mapping.remote.to_lowercase(), ..mapping.clone() };
         self.mappings.extend(mappings.iter().map(in_lower_case));
+    }
+
+    /// Returns the name of a share, `host\share` in lower case, by the identity of its directory tree.
+    pub(crate) fn name_of(&self, tree: Uuid) -> Option<String> {
+        self.servers.iter().find_map(|server| {
+            let share = server.shares.iter().find(|share| share.tree == tree)?;
+            Some(format!(r"{}\{}", server.host, share.name).to_lowercase())
+        })
     }
 
     /// Returns the instances of `MSFT_SmbGlobalMapping`.
@@ -258,23 +251,22 @@ impl Smb {
         if !target.is_of(GLOBAL_MAPPING) {
             return Err(OsError::WBEM_INVALID_CLASS);
         }
-        if method.eq_ignore_ascii_case("Create") {
-            self.create(Arguments::new(arguments, &CREATE)?)
-        } else if method.eq_ignore_ascii_case("Remove") {
-            let force = Arguments::new(arguments, &["Force"])?.bool("Force")?.unwrap_or_default();
-            let remote = target.text("RemotePath").ok_or(OsError::WBEM_NOT_FOUND)?;
-            let position = self.position(remote).ok_or(OsError::WBEM_NOT_FOUND)?;
-            if !force && split(remote).is_some_and(|(host, share)| open_shares.contains(&format!(r"{host}\{share}"))) {
-                return Err(OsError::OPEN_FILES);
-            }
-            self.mappings.remove(position);
-            Ok(returned(0))
-        } else {
-            Err(OsError::WBEM_INVALID_METHOD)
+        let method = Method::find(&METHODS, target, method).ok_or(OsError::WBEM_INVALID_METHOD)?;
+        let arguments = method.arguments(arguments)?;
+        if method.name == "Create" {
+            return self.create(arguments);
         }
+        let force = arguments.bool("Force")?.unwrap_or_default();
+        let remote = target.text("RemotePath").ok_or(OsError::WBEM_NOT_FOUND)?;
+        let position = self.position(remote).ok_or(OsError::WBEM_NOT_FOUND)?;
+        if !force && split(remote).is_some_and(|(host, share)| open_shares.contains(&format!(r"{host}\{share}"))) {
+            return Err(OsError::OPEN_FILES);
+        }
+        self.mappings.remove(position);
+        Ok(returned(0))
     }
 
-    /// Returns how long a call takes.
+    /// Returns how long a method call takes.
     pub fn duration(&self, method: &str, arguments: &[(&str, Value)]) -> Duration {
         let named = arguments.iter().find(|(name, _)| name.eq_ignore_ascii_case("RemotePath"));
         match named {
@@ -303,7 +295,7 @@ impl Smb {
         let (host, share) = split(remote).ok_or(OsError::BAD_NET_NAME)?;
         let is_on_share = |mapping: &Mapping| split(&mapping.remote) == Some((host.clone(), share.clone()));
         let mapping = self.mappings.iter().position(is_on_share);
-        // A share that is not mapped is opened through any session with its server.
+        // Windows opens a share that is not mapped through any session with its server.
         let session = mapping.or_else(|| self.mappings.iter().position(|mapping| mapping.is_to(&host)));
         let opened = self.log_on(&host, session).and_then(|guest| {
             let share = self.server(&host).and_then(|server| server.share(&share)).ok_or(OsError::BAD_NET_NAME)?;
@@ -320,8 +312,8 @@ impl Smb {
         opened
     }
 
-    /// Changes the password of `user` on `host`. Mappings with the old password can no longer be used; their status does
-    /// not change. Returns false if there is no such user.
+    /// Changes the password of `user` on `host`. Mappings with the old password fail from then on, but their status does not
+    /// change. Returns false if the server or the user does not exist.
     pub fn rotate(&mut self, host: &str, user: &str, password: &str) -> bool {
         let server = self.servers.iter_mut().find(|server| server.host.eq_ignore_ascii_case(host));
         let Some(user) = server.and_then(|server| server.users.iter_mut().find(|known| known.is(user))) else {
@@ -332,7 +324,7 @@ impl Smb {
         true
     }
 
-    /// Restarts the node: the persistent mappings are made again, and connect at their first use.
+    /// Restarts the node: keeps the persistent mappings, which connect at their first use.
     pub fn reboot(&mut self) {
         self.mappings.retain(|mapping| mapping.persistent);
         for mapping in &mut self.mappings {
@@ -427,7 +419,7 @@ impl Mapping {
         split(&self.remote).is_some_and(|(own, _)| own == host)
     }
 
-    /// Returns whether the SMB client takes `user` for the user of the mapping.
+    /// Returns whether the SMB client considers `user` to be the user of the mapping.
     fn is_of(&self, user: Option<&str>) -> bool {
         match (self.user.as_deref().filter(|_| !self.restored), user) {
             (Some(own), Some(user)) => own.eq_ignore_ascii_case(user),
@@ -435,7 +427,7 @@ impl Mapping {
         }
     }
 
-    /// Returns whether `remote` is a directory below what is mapped.
+    /// Returns whether `remote` is a directory below the mapped path.
     fn is_above(&self, remote: &str) -> bool {
         remote.strip_prefix(&self.remote).is_some_and(|rest| rest.starts_with('\\'))
     }
@@ -454,17 +446,14 @@ impl Mapping {
     }
 }
 
-/// The parameters of `Create`.
-const CREATE: [&str; 9] = [
-    "LocalPath",
-    "RemotePath",
-    "Credential",
-    "Persistent",
-    "RequireIntegrity",
-    "RequirePrivacy",
-    "FullAccess",
-    "DenyAccess",
-    "UseWriteThrough",
+static METHODS: [Method; 2] = [
+    method(
+        GLOBAL_MAPPING,
+        "Create",
+        "LocalPath RemotePath Credential Persistent RequireIntegrity RequirePrivacy FullAccess DenyAccess \
+         UseWriteThrough",
+    ),
+    method(GLOBAL_MAPPING, "Remove", "Force"),
 ];
 
 /// Returns the host and share of a UNC path in lower case.

@@ -24,7 +24,7 @@ pub(crate) type DeviceId = u64;
 /// The date at which the clock of every node starts, 2026-01-01, in 100 ns since 1601.
 const EPOCH: i64 = 134_116_992_000_000_000;
 
-/// How long a disk is online before a policy takes it offline again.
+/// How long a disk stays online before a policy takes it offline again.
 const POLICY_DELAY: Duration = Duration::from_millis(50);
 
 /// A simulated node's state.
@@ -36,10 +36,10 @@ pub(crate) struct State {
     counter: u64,
     pub disks: BTreeMap<DeviceId, Disk>,
     pub mounts: Vec<Mount>,
-    /// Whether the mount manager leaves the volumes that arrive offline, unless they have a mount point (`NoAutoMount`).
+    /// Whether a volume that arrives stays offline unless it has a mount point (`NoAutoMount`).
     pub no_automount: bool,
-    /// Whether a volume that is offline answers `IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS`. One source says that I/O fails, and
-    /// another one that all control codes do.
+    /// Whether an offline volume answers `IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS`. The sources disagree: one says that I/O
+    /// fails, the other that all control codes fail.
     pub offline_volumes_have_extents: bool,
     /// The directory trees behind remote shares.
     pub trees: BTreeMap<Uuid, FileSystem>,
@@ -62,7 +62,7 @@ pub(crate) struct State {
     pub handles: BTreeMap<u64, Opened>,
     /// The processes without the privilege to create symbolic links.
     pub without_symlink_privilege: BTreeSet<ProcessId>,
-    /// How long the network took for the last operation. The caller waits that long after it.
+    /// How long the network took for the last operation. The caller sleeps for this time after the operation.
     pub network_time: Duration,
     /// Callbacks to run once the state is unlocked.
     pub callbacks: Vec<Callback>,
@@ -97,18 +97,18 @@ pub(crate) enum Event {
     VolumeArrives(Uuid),
     /// The storage provider learns of a disk and of the volumes that have arrived on it.
     ProviderLearns(DeviceId),
-    /// A policy takes a disk offline again that was brought online.
+    /// A policy takes a disk offline that was brought online.
     PolicyTakesOffline(DeviceId),
     /// A job ends.
     JobEnds(u64),
 }
 
-/// Identifies a file system: that of a volume or of a share.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Identifies the file system of a volume or of a share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FsId {
     Volume(Uuid),
-    /// `host\share` in lower case, and the identity of the share's directory tree.
-    Share(String, Uuid),
+    /// The identity of the share's directory tree.
+    Share(Uuid),
 }
 
 impl fmt::Debug for State {
@@ -131,7 +131,7 @@ impl State {
         }
     }
 
-    /// Undoes what has happened to these objects since they were copied.
+    /// Sets the objects back to this copy.
     pub(crate) fn restore(&mut self, objects: Objects) {
         let Objects { events, disks, mounts, trees, services, smb, iscsi } = objects;
         self.events = events;
@@ -199,12 +199,12 @@ impl State {
         }
     }
 
-    /// Cancels the scheduled events that are not to be kept.
+    /// Cancels the scheduled events for which `keep` returns false.
     pub(crate) fn cancel(&mut self, keep: impl Fn(&Event) -> bool) {
         self.events.retain(|scheduled| keep(&scheduled.event));
     }
 
-    /// Shows a volume, if its disk is visible and online.
+    /// Lets a volume arrive, if its disk is visible and online.
     pub(crate) fn volume_arrives(&mut self, id: Uuid) {
         let ready = self.now + self.timing.new_volume;
         let offline = self.no_automount && !self.is_mounted(id);
@@ -229,7 +229,7 @@ impl State {
         self.mounts.iter().any(|mount| mount.volume == id)
     }
 
-    /// Does with the volumes that have arrived what the mount manager does when the node starts.
+    /// Leaves volumes offline as the mount manager does when the node starts.
     pub(crate) fn automount(&mut self) {
         let ids: Vec<Uuid> = self.disks.values().flat_map(Disk::volumes).map(|volume| volume.id).collect();
         for id in ids {
@@ -312,7 +312,7 @@ impl State {
         self.disks.get_mut(&device).filter(|disk| disk.visible).ok_or(removed)
     }
 
-    /// Returns the device and partition number of the volume `id`, whether it has arrived or not.
+    /// Returns the device and the partition number of the volume `id`, even if the volume has not arrived.
     pub(crate) fn location_of(&self, id: Uuid) -> Option<(DeviceId, u32)> {
         self.disks.iter().filter(|(_, disk)| disk.visible).find_map(|(device, disk)| {
             let holds = |volume: &Volume| volume.id == id;
@@ -321,7 +321,10 @@ impl State {
         })
     }
 
-    /// Returns the volume `id` and its disk. Fails with [`Self::removed`] if the disk was removed and with `NOT_READY` if the volume has not arrived, for example because the disk is offline.
+    /// Returns the volume `id` and its disk.
+    ///
+    /// Fails with [`Self::removed`] if the disk was removed, and with `NOT_READY` if the volume has not arrived, for example
+    /// because the disk is offline.
     pub(crate) fn volume(&self, id: Uuid) -> OsResult<(&Disk, &Volume)> {
         let found = self.disks.values().filter(|disk| disk.visible).find_map(|disk| {
             let volume = disk.volumes().find(|volume| volume.id == id)?;
@@ -345,25 +348,25 @@ impl State {
     }
 
     /// Returns a file system, or the error that reading it gives.
-    pub(crate) fn file_system(&self, id: &FsId) -> OsResult<&FileSystem> {
+    pub(crate) fn file_system(&self, id: FsId) -> OsResult<&FileSystem> {
         match id {
-            FsId::Volume(volume) => self.volume(*volume)?.1.mounted(),
-            FsId::Share(_, tree) => self.trees.get(tree).ok_or(OsError::BAD_NET_NAME),
+            FsId::Volume(volume) => self.volume(volume)?.1.mounted(),
+            FsId::Share(tree) => self.trees.get(&tree).ok_or(OsError::BAD_NET_NAME),
         }
     }
 
-    pub(crate) fn file_system_mut(&mut self, id: &FsId) -> OsResult<&mut FileSystem> {
+    pub(crate) fn file_system_mut(&mut self, id: FsId) -> OsResult<&mut FileSystem> {
         self.file_system(id)?;
         match id {
-            FsId::Volume(volume) => self.volume_mut(*volume)?.file_system.as_mut().ok_or(OsError::UNRECOGNIZED_VOLUME),
-            FsId::Share(_, tree) => self.trees.get_mut(tree).ok_or(OsError::BAD_NET_NAME),
+            FsId::Volume(volume) => self.volume_mut(volume)?.file_system.as_mut().ok_or(OsError::UNRECOGNIZED_VOLUME),
+            FsId::Share(tree) => self.trees.get_mut(&tree).ok_or(OsError::BAD_NET_NAME),
         }
     }
 
     /// Fails with `WRITE_PROTECT` if the file system is on a read-only disk.
-    pub(crate) fn check_writable(&self, id: &FsId) -> OsResult<()> {
+    pub(crate) fn check_writable(&self, id: FsId) -> OsResult<()> {
         match id {
-            FsId::Volume(volume) if self.volume(*volume)?.0.is_read_only() => Err(OsError::WRITE_PROTECT),
+            FsId::Volume(volume) if self.volume(volume)?.0.is_read_only() => Err(OsError::WRITE_PROTECT),
             _ => Ok(()),
         }
     }
@@ -382,7 +385,7 @@ impl State {
     }
 
     /// Returns whether any handle is open on the file.
-    pub(crate) fn is_open(&self, fs: &FsId, node: FileId) -> bool {
+    pub(crate) fn is_open(&self, fs: FsId, node: FileId) -> bool {
         self.handles.values().any(|opened| opened.is_on(fs, node))
     }
 }

@@ -10,7 +10,7 @@ use shuttle::{future, thread};
 
 use crate::executor::Executor;
 use crate::scheduling::locks::{LockKey, Locks};
-use crate::executor::operation::{Coalesce, Operation, sealed::Sealed};
+use crate::executor::operation::{Coalesce, Operation};
 use crate::scheduling::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::node::run::Run;
@@ -26,8 +26,6 @@ struct Set {
     object: u32,
     exists: bool,
 }
-
-impl Sealed for Set {}
 
 impl Operation for Set {
     type Output = ();
@@ -63,8 +61,6 @@ struct Count {
     object: u32,
 }
 
-impl Sealed for Count {}
-
 impl Operation for Count {
     type Output = u64;
     const NAME: &'static str = "Count";
@@ -87,8 +83,6 @@ impl Operation for Count {
 struct ThroughTwoPools {
     object: u32,
 }
-
-impl Sealed for ThroughTwoPools {}
 
 impl Operation for ThroughTwoPools {
     type Output = ();
@@ -127,8 +121,6 @@ impl OnVolume {
         if node.exists(100) { 2 } else { 1 }
     }
 }
-
-impl Sealed for OnVolume {}
 
 impl Operation for OnVolume {
     type Output = ();

@@ -126,7 +126,7 @@ fn a_reference_has_the_fields_of_messages_in_messages_and_the_values_of_enumerat
         ("api-disk.md", "Message `DiskLocation`"),
         ("api-iscsi.md", "| `ONE_WAY_CHAP` | 1 |"),
         ("api-iscsi.md", "| `target_portal` | `TargetPortal` | 1 |"),
-        ("api-smb.md", "A secret: in no log, error or trace."),
+        ("api-smb.md", "It appears in no log, error or trace."),
     ] {
         assert!(pages[page].contains(line), "{page} has no {line}");
     }

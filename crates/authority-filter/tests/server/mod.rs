@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use authority_filter::AuthorityFilter;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::HeaderValue;
@@ -12,21 +11,12 @@ use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncWrite};
-use transport::listener::Listener;
 
 /// Far longer than any step takes.
 pub(crate) const BLOCK_TIME: Duration = Duration::from_mins(1);
 
 /// The response header with the authority that the server received.
 pub(crate) const SEEN_AUTHORITY: &str = "seen-authority";
-
-/// Accepts connections for as long as the test runs.
-pub(crate) async fn serve(mut listener: impl Listener) {
-    loop {
-        let stream = listener.accept().await.unwrap();
-        tokio::spawn(serve_stream(AuthorityFilter::new(stream, BLOCK_TIME)));
-    }
-}
 
 /// Serves one connection until it ends.
 pub(crate) async fn serve_stream(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {

@@ -7,7 +7,8 @@ use std::task::{Context, Waker};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
-use server::{Limits, Server};
+use server::status::{Failure, Lock, RpcSummary, RunningCall};
+use server::{Limits, Server, Status};
 use storage_ops::{Config, Executor, Node};
 use tokio::sync::Notify;
 use transport::memory::MemoryEndpoint;
@@ -145,11 +146,56 @@ async fn the_status_of_a_daemon_at_rest_has_all_fields() {
     assert!(text.contains("\nNode: a <node>\\u{202e}\n") && text.contains("\nRunning calls: 0\n"), "{text}");
 }
 
+#[test]
+fn the_status_says_what_runs_what_waits_and_what_has_failed() {
+    let pages = pages();
+    let mut status = pages.status();
+    let Status { calls, locks, rpcs, failures, .. } = &mut status.status;
+    let call = |call, object: &str, state: &str, has_caller| RunningCall {
+        call: Some(call),
+        rpc: "/v1.Disk/PartitionDisk",
+        object: object.to_owned(),
+        seconds: 1.5,
+        connection: Some(3),
+        has_caller,
+        state: state.to_owned(),
+    };
+    calls.extend([call(16, "partition disk 2", "running", false), call(17, "a\n", "waiting for lock disk 2", true)]);
+    locks.push(Lock { key: "disk 2".to_owned(), held_by: vec![16], held_by_others: 1, waiting: vec![17] });
+    rpcs.push(RpcSummary {
+        rpc: "/v1.Disk/PartitionDisk",
+        started: 3,
+        succeeded: 0,
+        failed: 1,
+        mean_seconds: Some(900.0),
+        p99_seconds: None,
+    });
+    failures.push(Failure {
+        call: 9,
+        rpc: "/v1.Disk/PartitionDisk",
+        code: "NotFound",
+        message: "no disk 4".to_owned(),
+        seconds_ago: 300.0,
+        count: 2,
+    });
+    let text = super::text::statusz(&status);
+    for lines in [
+        "    16    1.5 s  /v1.Disk/PartitionDisk: partition disk 2\n",
+        "running, connection 3 no longer waits\n",
+        "/v1.Disk/PartitionDisk: a\\u{a}\n                   waiting for lock disk 2, connection 3\n",
+        "  disk 2: held by call 16 and a Windows call that still hangs after its request has ended, awaited by call 17\n",
+        "  /v1.Disk/PartitionDisk: 3 calls, 1 failed, mean 15.0 min, 99th percentile > 10 min\n",
+        "  5.0 min ago: call 9 /v1.Disk/PartitionDisk, NotFound, 2 so far\n    no disk 4\n",
+    ] {
+        assert!(text.contains(lines), "{lines} is not in {text}");
+    }
+}
+
 #[tokio::test]
 async fn the_page_shows_text_as_it_is() {
     let html = page("/").await;
     assert!(html.contains("a &lt;node&gt;\\u{202e}") && !html.contains("<node>"), "{html}");
-    assert!(html.contains("<td>volume<td>v1, v1beta3") && !html.contains("<td>disk<td>"), "{html}");
+    assert!(html.contains(" v1.Volume") && !html.contains("v1.Disk"), "{html}");
     assert!(!html.contains("<script") && !html.contains("http-equiv"), "{html}");
     assert!(page("/?refresh").await.contains("<meta http-equiv=\"refresh\" content=\"5\">"));
 }

@@ -1,5 +1,5 @@
-//! The working directories: whether they exist, whether their file systems can hold links, and whether csi-proxy can reach
-//! those that are in another one.
+//! The working directories: whether they exist, whether their file systems can hold links, and whether csi-proxy can reach a
+//! working directory that lies in another working directory.
 
 use os::OsError;
 use storage_ops::HostPath;
@@ -21,7 +21,7 @@ pub(super) fn check(examination: &mut Examination<'_>) {
     let is_outermost = |path: &HostPath| !all.iter().any(|other| is_inside(path, other));
     for inner in &all {
         let Some(outer) = all.iter().find(|outer| is_inside(inner, outer) && is_outermost(outer)) else { continue };
-        // What cannot be read is reported below.
+        // A directory that cannot be read is reported below.
         let Ok(Some((link, target))) = inspector.link_between(outer, inner) else { continue };
         let target_path = HostPath::parse(&target);
         let is_target = |path: &HostPath| {
@@ -43,7 +43,7 @@ pub(super) fn check(examination: &mut Examination<'_>) {
         let [inner, outer] = [&inner, &outer].map(|path| quoted(&path.to_string()));
         report.problem(
             CHECK,
-            format!("{inner} lies in {outer}, or a link on the way to it does: csi-proxy does not start"),
+            format!("{inner} or a link on its path lies in {outer}: csi-proxy does not start"),
             "name the inner working directory by its path below the other one",
         );
     }

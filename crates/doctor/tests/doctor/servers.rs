@@ -1,8 +1,8 @@
 //! No path that is examined leads doctor to a server, which would make LocalSystem or an administrator log on there, and
 //! which may not answer.
 
+use doctor::fixed_system::file_access;
 use doctor::{Finding, Report, ServiceRegistration, State};
-use doctor_sim::file_access;
 use faults::Layer;
 use os::abi::ControlCode;
 use os::{Access, Handle, NtPath, Open, Options, Os, OsResult, U16Str, U16String};
@@ -72,7 +72,7 @@ fn the_target_of_a_link_is_not_asked_for_if_it_is_on_a_server() {
         (r"C:\data\2", r"\\server\share"),
     ];
     let complaint = only_complaint(&links);
-    assert!(complaint.seen.contains("1 link of shares that are not mapped"), "{complaint:#?}");
+    assert!(complaint.seen.contains("1 link to shares that are not mapped"), "{complaint:#?}");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! A pool of threads with one connection each, and the queue of their requests.
 //!
 //! A deadline ends the wait, not the work. A request that has not started in time is withdrawn and never runs. A method
-//! that has started keeps running, and a [`PendingCall`] reports its end. A thread whose request nobody waits for any
-//! more is replaced, up to a limit: the request may hang forever.
+//! that has started keeps running, and a [`PendingCall`] reports its end. A thread whose caller has stopped waiting may hang
+//! forever, so the pool replaces it, up to a limit.
 //!
-//! A broken connection is replaced. A query is then repeated once. A method is not repeated, because it is unknown
-//! whether the broken connection delivered it: the caller receives the error and must read the state. Reading the
-//! signature of a method before it is sent can be repeated, and detects a connection that broke while it was idle.
+//! The pool replaces a broken connection. It then repeats a query once. It does not repeat a method, because the broken
+//! connection may have delivered it: the caller receives the error and must read the state. Before a method is sent, its
+//! signature is read, which can be repeated and detects a connection that broke while it was idle.
 
 use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
@@ -18,15 +18,15 @@ use os::{CallStatus, Clock, Instance, OsError, OsResult, PendingCall, Returned, 
 
 use crate::clock::Monotonic;
 
-/// The maximum number of connections that serve callers: as many as a worker pool of `storage-ops` has threads, so that a
-/// slow server or disk delays only requests that concern it. A connection is made only when all others are busy, so most
-/// nodes have one or two.
+/// The maximum number of connections that serve callers: the number of threads of a worker pool of `storage-ops`, so that a slow
+/// server or disk delays only its own requests. A connection is made only when all connections are busy, so most nodes have
+/// one or two.
 const MAX_CONNECTIONS: usize = 16;
 
-/// The maximum number of further connections, in place of those whose callers have stopped waiting.
+/// The maximum number of further connections, which replace connections whose callers have stopped waiting.
 const MAX_REPLACEMENTS: usize = 16;
 
-/// How long a request waits for a connection. Its caller's thread waits too, even if the client has gone.
+/// The maximum time that a request waits for a connection. The thread of its caller waits too, even if the client has gone.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The maximum number of requests that wait for a connection. A further request fails with `WMI_QUEUE_FULL`.
@@ -170,7 +170,7 @@ impl<C: Connect> Pool<C> {
             let started = thread::Builder::new().name("wmi".to_owned()).spawn(move || shared.run_worker());
             queue.threads += usize::from(started.is_ok());
         }
-        // All of them, because not each may start each request.
+        // Wake all threads, because not every thread may start every request.
         self.shared.changed.notify_all();
     }
 
@@ -281,10 +281,10 @@ impl<C: Connect> Shared<C> {
     }
 }
 
-/// Returns whether an error of a call blames its request. After any other error the connection may be broken: which codes
-/// COM and RPC return then is documented nowhere.
+/// Returns whether the request, not the connection, caused an error. After all other errors the connection may be broken: no
+/// document lists the codes that COM and RPC then return.
 fn blames_request(error: OsError) -> bool {
-    /// The codes of WMI by which the service, not the request, fails.
+    /// The codes of WMI for a failure of the service.
     const OF_SERVICE: [OsError; 6] = [
         OsError::WBEM_TRANSPORT_FAILURE,
         OsError::WBEM_CALL_CANCELLED,

@@ -6,11 +6,10 @@
 mod control;
 mod file_security;
 mod files;
-mod firmware;
-mod own_process;
 mod pipes;
 mod scratch;
 mod services;
 mod skip;
+mod system;
 mod volumes;
 mod wmi;

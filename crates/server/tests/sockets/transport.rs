@@ -39,8 +39,7 @@ pub(crate) async fn path_exists(daemon: &Daemon) -> bool {
 
 #[tokio::test]
 async fn contract_01_all_endpoints_accept_connections() {
-    let sim = good_input::node();
-    let daemon = Daemon::on(&sim);
+    let daemon = Daemon::on(&good_input::node());
     for row in &GROUP_VERSIONS {
         daemon.stream(row.pipe()).await;
     }
@@ -129,27 +128,27 @@ async fn contract_01_an_endpoint_that_cannot_be_opened_fails_the_start_and_is_na
     assert_eq!(failed.expect_err("one fails").to_string(), "cannot serve csi-proxy-v1: no");
     assert_eq!(
         Endpoint::open_all(&location, true, bind).expect("none is taken").len(),
-        23 + GrouplessPipe::all().count()
+        GROUP_VERSIONS.len() + GrouplessPipe::all().count()
     );
 }
 
+const AUTHORITIES: [&[u8]; 9] = [
+    br"\\.\\pipe\\csi-proxy-disk-v1",
+    br"\\.\pipe\csi-proxy-disk-v1",
+    b"%5C%5C.%5C%5Cpipe%5C%5Ccsi-proxy-disk-v1",
+    b"localhost",
+    b"a:b:c",
+    b"user@",
+    b"[::1",
+    b"a/b?c#d",
+    b"\xff\x01",
+];
+
 #[tokio::test]
 async fn contract_02_any_authority_is_answered() {
-    let sim = good_input::node();
-    let daemon = Daemon::on(&sim);
+    let daemon = Daemon::on(&good_input::node());
     let mut client = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
-    let authorities: [&[u8]; 9] = [
-        br"\\.\\pipe\\csi-proxy-disk-v1",
-        br"\\.\pipe\csi-proxy-disk-v1",
-        b"%5C%5C.%5C%5Cpipe%5C%5Ccsi-proxy-disk-v1",
-        b"localhost",
-        b"a:b:c",
-        b"user@",
-        b"[::1",
-        b"a/b?c#d",
-        b"\xff\x01",
-    ];
-    for authority in authorities {
+    for authority in AUTHORITIES {
         let outcome = client.call("/v1.Disk/ListDiskIDs", authority).await;
         assert_eq!(outcome, Ok(()), "{}", authority.escape_ascii());
     }
@@ -160,8 +159,7 @@ async fn contract_02_any_authority_is_answered() {
 
 #[tokio::test]
 async fn contract_03_silent_connections_do_not_delay_calls() {
-    let sim = good_input::node();
-    let daemon = Daemon::on(&sim);
+    let daemon = Daemon::on(&good_input::node());
     let mut silent = Vec::new();
     for _ in 0..500 {
         silent.push(daemon.stream(FILESYSTEM).await);
@@ -175,12 +173,8 @@ async fn contract_03_silent_connections_do_not_delay_calls() {
 
 #[tokio::test]
 async fn contract_03_a_connection_without_a_preface_is_closed_and_one_with_a_preface_is_not() {
-    let sim = good_input::node();
-    let limits = Limits {
-        connections: server::ConnectionLimits { silence: Duration::from_millis(50), ..Default::default() },
-        ..Limits::default()
-    };
-    let daemon = Setup { limits, ..Setup::default() }.on(&sim);
+    let limits = Limits { silence: Duration::from_millis(50), ..Limits::default() };
+    let daemon = Setup { limits, ..Setup::default() }.on(&good_input::node());
     let mut client = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
     assert_eq!(client.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
     let (mut silent, mut half) = (daemon.stream(FILESYSTEM).await, daemon.stream(FILESYSTEM).await);
@@ -210,8 +204,7 @@ async fn contract_05a_a_groupless_pipe_serves_every_group_of_its_version() {
 
 #[tokio::test]
 async fn an_endpoint_serves_only_its_own_group_version() {
-    let sim = good_input::node();
-    let daemon = Daemon::on(&sim);
+    let daemon = Daemon::on(&good_input::node());
     let channel = daemon.channel(FILESYSTEM).await;
     for (path, message) in [
         ("/v1.Disk/ListDiskIDs", "this endpoint serves only v1.Filesystem"),
@@ -229,8 +222,7 @@ async fn an_endpoint_serves_only_its_own_group_version() {
 
 #[tokio::test]
 async fn a_response_has_only_the_headers_that_grpc_defines() {
-    let sim = good_input::node();
-    let daemon = Daemon::on(&sim);
+    let daemon = Daemon::on(&good_input::node());
     let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
     let request = |path: &str| PathExistsRequest { path: path.into() };
     let names = |metadata: &tonic::metadata::MetadataMap| {
@@ -246,8 +238,7 @@ async fn a_response_has_only_the_headers_that_grpc_defines() {
 
 #[tokio::test]
 async fn health_is_reported_for_the_services_of_the_endpoint() {
-    let sim = good_input::node();
-    let daemon = Setup { groupless: true, ..Setup::default() }.on(&sim);
+    let daemon = Setup { groupless: true, ..Setup::default() }.on(&good_input::node());
     let check = async |pipe: &str, service: &str| {
         let mut health = HealthClient::new(daemon.channel(pipe).await);
         let answer = health.check(HealthCheckRequest { service: service.to_owned() }).await;
@@ -304,11 +295,11 @@ async fn contract_02_a_python_client_that_names_a_pipe_is_answered() {
         println!("skipped: contract_02_a_python_client_that_names_a_pipe_is_answered: CSI_PROXY_PYTHON is not set");
         return;
     };
-    let sim = good_input::node();
-    let daemon = Daemon::on(&sim);
+    let daemon = Daemon::on(&good_input::node());
     let disk = GroupVersion::find(Group::Disk, "v1").expect("it is in the table");
     let socket = daemon.address(disk.pipe()).path();
-    for authority in [&br"\\.\\pipe\\csi-proxy-disk-v1"[..], b"%5C%5C.%5C%5Cpipe%5C%5Ccsi-proxy-disk-v1", b"\xff\x01"] {
+    let long = br"\\.\pipe\".repeat(400);
+    for authority in AUTHORITIES.into_iter().chain([&long[..]]) {
         let outcomes = python_calls(&python, socket.clone(), authority, "/v1.Disk/ListDiskIDs").await;
         assert_eq!(outcomes, "OK 200\n", "{}", authority.escape_ascii());
     }

@@ -58,7 +58,7 @@ fn decoded<T>(handle: &dyn Handle, property_id: u32, decode: fn(&[u8]) -> Option
 }
 
 /// Decodes a device id descriptor: page 83 of the vital product data, as Windows returns it.
-pub(crate) fn parse_page83(descriptor: &[u8]) -> Option<String> {
+fn parse_page83(descriptor: &[u8]) -> Option<String> {
     let head: StorageDeviceIdDescriptor = buffer::at(descriptor, 0)?;
     let mut offset = size_of::<StorageDeviceIdDescriptor>();
     for _ in 0..head.number_of_identifiers {
@@ -83,7 +83,7 @@ pub(crate) fn parse_page83(descriptor: &[u8]) -> Option<String> {
 }
 
 /// Decodes the serial number in a device descriptor.
-pub(crate) fn parse_serial(descriptor: &[u8]) -> Option<String> {
+fn parse_serial(descriptor: &[u8]) -> Option<String> {
     let head: StorageDeviceDescriptor = buffer::at(descriptor, 0)?;
     let start = match head.serial_number_offset {
         0 | u32::MAX => return None,
@@ -102,17 +102,4 @@ fn hex(bytes: &[u8]) -> String {
 /// Decodes ASCII text. Any other byte is decoded as Latin-1. Zero bytes at the end are padding.
 fn text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(*byte)).collect::<String>().trim_end_matches('\0').to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{parse_page83, parse_serial};
-
-    proptest::proptest! {
-        #[test]
-        fn decoding_any_descriptor_does_not_panic(bytes: Vec<u8>) {
-            let _ = parse_page83(&bytes);
-            let _ = parse_serial(&bytes);
-        }
-    }
 }

@@ -319,15 +319,4 @@ mod tests {
             assert_eq!(Link::parse(&data), Some(link));
         }
     }
-
-    proptest::proptest! {
-        #[test]
-        fn decoding_any_reparse_data_does_not_panic(mut data: Vec<u8>, mount_point: bool) {
-            let tag: u32 = if mount_point { 0xa000_0003 } else { 0xa000_000c };
-            if data.len() >= 4 {
-                data[..4].copy_from_slice(&tag.to_le_bytes());
-            }
-            let _ = Link::parse(&data);
-        }
-    }
 }

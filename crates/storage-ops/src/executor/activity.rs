@@ -9,8 +9,7 @@ use crate::scheduling::locks::{KeyUse, LockKey, QueuedRequest};
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::worker_pools::PoolUse;
 
-/// What an executor does at one moment. The parts are read one after the other, so they may differ by what happened in
-/// between.
+/// What an executor does at one moment. The parts are read one after the other, so they may contradict each other.
 #[derive(Clone, Debug)]
 pub struct Activity {
     /// The requests in progress, in the order of their arrival.
@@ -30,26 +29,26 @@ pub struct ActiveRequest {
     pub operation: &'static str,
     /// The operation with its object, as it follows "cannot" in errors. It contains neither a secret nor a user name.
     pub description: String,
-    /// Whether somebody waits for the result. An operation that has begun to change something continues without, and so
-    /// does a read that has a thread, until Windows answers.
+    /// Whether a caller waits for the result. Without a caller, an operation that has begun a change runs to its end, and a
+    /// read that has a thread runs until Windows answers.
     pub has_caller: bool,
-    /// What it does.
+    /// What the request does.
     pub state: RequestState,
 }
 
 /// What a request in progress does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestState {
-    /// It is about to run or to wait.
+    /// The request is about to run or to wait.
     Starting,
-    /// It waits for the lock of this object, which an earlier request has.
+    /// The request waits for the lock of this object, which an earlier request has.
     WaitingForLock(LockKey),
-    /// It waits for a thread of this pool.
+    /// The request waits for a thread of this pool.
     WaitingForThread(PoolKind),
-    /// It runs, on a thread of this pool or, if it reads local files, on one of the runtime.
+    /// The request runs on a thread of this pool or, if it reads local files, on a thread of the runtime.
     Running(PoolKind),
-    /// It waits for the result of an equal request, by the number of its call.
-    Sharing(Option<u64>),
+    /// The request waits for the result of an equal request that it has joined: the number of the call of that request.
+    Joined(Option<u64>),
 }
 
 impl fmt::Display for RequestState {
@@ -59,13 +58,13 @@ impl fmt::Display for RequestState {
             Self::WaitingForLock(key) => write!(f, "waiting for lock {key}"),
             Self::WaitingForThread(pool) => write!(f, "waiting for a thread of pool {}", pool.name()),
             Self::Running(_) => f.write_str("running"),
-            Self::Sharing(Some(call)) => write!(f, "sharing the result of call {call}"),
-            Self::Sharing(None) => f.write_str("sharing the result of another request"),
+            Self::Joined(Some(call)) => write!(f, "sharing the result of call {call}"),
+            Self::Joined(None) => f.write_str("sharing the result of another request"),
         }
     }
 }
 
-/// How often and how long changes have waited for locks that others had.
+/// How often and how long changes have waited for locks of other requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockWaitCount {
     /// How many waits have ended.
@@ -74,16 +73,16 @@ pub struct LockWaitCount {
     pub time: Duration,
 }
 
-/// Who has a lock and who waits for it.
+/// The calls that hold a lock and the calls that wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockUse {
     /// The object.
     pub key: LockKey,
-    /// The numbers of the calls that have it.
+    /// The numbers of the calls that hold the lock.
     pub held_by: Vec<u64>,
-    /// How many others have it: calls of Windows that outlive their request.
+    /// How many calls of Windows hold the lock although their request has ended.
     pub held_by_others: usize,
-    /// The numbers of the calls that wait for it, in their order.
+    /// The numbers of the calls that wait for the lock, in their order.
     pub waiting: Vec<u64>,
 }
 
@@ -122,8 +121,8 @@ impl Executor {
         LockWaitCount { waits: self.lock_waits.count(), time: self.lock_waits.time() }
     }
 
-    /// Returns how many requests have shared the result of an equal one.
-    pub fn shared_requests(&self) -> u64 {
+    /// Returns how many requests have joined an equal one and shared its result.
+    pub fn coalesced_requests(&self) -> u64 {
         self.requests.shared()
     }
 }
@@ -131,7 +130,7 @@ impl Executor {
 fn state(request: &Request, all: &[(u64, Request)], keys: &[KeyUse]) -> RequestState {
     if let Some(shared) = request.shares {
         let other = all.binary_search_by_key(&shared, |(number, _)| *number).ok();
-        return RequestState::Sharing(other.and_then(|at| all[at].1.call).map(|call| call.number));
+        return RequestState::Joined(other.and_then(|at| all[at].1.call).map(|call| call.number));
     }
     let progress = request.work.progress();
     match progress.stage() {

@@ -12,12 +12,13 @@ use crate::scheduling::stop::RunResult;
 
 /// A storage operation with its arguments. Two equal operations request the same thing.
 ///
-/// Only this crate implements the trait. [`Node::run`] and [`crate::Executor::run`] run an operation.
-pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
+/// [`Node::run`] and [`crate::Executor::run`] run an operation. Only this crate can implement the trait, because it does not
+/// export [`Run`].
+pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
     /// The result of the operation.
     type Output: Clone + fmt::Debug + Send + Sync + 'static;
 
-    /// The name of the operation: that of the RPC in its newest version.
+    /// The name of the operation.
     const NAME: &'static str;
 
     /// The pool on whose threads the operation starts.
@@ -37,7 +38,7 @@ pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sy
         Ok(())
     }
 
-    /// Returns what the operation waits for, whose share of the threads limits it.
+    /// Returns the resource that the operation waits for, whose quota of the threads limits the operation.
     fn resource(&self) -> Option<Resource> {
         None
     }
@@ -76,15 +77,9 @@ pub(crate) fn conclude<O: Operation>(
 pub enum Coalesce {
     /// Never, because it changes nothing: a result must not be older than its request.
     Never,
-    /// Only while the other is queued. Once it runs, it may already have read a state that is older than this request.
+    /// Only while the other operation is queued. A running operation may have read a state that is older than this request.
     Queued,
-    /// While the other is queued or running. The object is locked, so no operation undoes the change before the other
+    /// While the other operation is queued or running. Its object is locked, so no operation undoes its change before it
     /// ends.
     InFlight,
-}
-
-/// Prevents other crates from implementing [`Operation`].
-pub(crate) mod sealed {
-    /// Implemented for the operations of this crate, in `ops`.
-    pub trait Sealed {}
 }

@@ -1,7 +1,6 @@
 //! What each request in progress does: which lock or thread it waits for, or that it runs.
 //!
-//! Recording costs an entry in a table and a few stores for each request. Texts are made only in [`Executor::activity`],
-//! when somebody asks.
+//! Recording costs an entry in a table and a few stores for each request. Only [`Executor::activity`] makes texts.
 //!
 //! [`Executor::activity`]: crate::Executor::activity
 
@@ -15,53 +14,37 @@ use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::quotas::ClientId;
 use crate::sync::Arc;
 
-/// The call of an RPC that requests an operation.
+/// The call that requests an operation. The executor reports it unchanged in
+/// [`Executor::activity`](crate::Executor::activity).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Its number, which the log has too.
+    /// The number of the call. A lock and a shared result name the call by this number.
     pub number: u64,
-    /// The path of the RPC, such as `/v1.Volume/FormatVolume`.
-    pub rpc: &'static str,
-    /// The connection that it arrived on.
+    /// What the caller names the call.
+    pub label: &'static str,
+    /// The client that makes the call.
     pub client: ClientId,
-    /// When it began, by the clock of the server. The executor does not interpret this.
+    /// When the call began, by a clock of the caller.
     pub began: Duration,
 }
 
-/// Who requests an operation: a client, whose share of the threads limits it, and the call of an RPC that
-/// [`Executor::activity`](crate::Executor::activity) names.
-#[derive(Clone, Copy, Debug)]
+/// Who requests an operation.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Requester {
+    /// The client, whose share of the threads limits the operation.
     pub(crate) client: Option<ClientId>,
     pub(crate) call: Option<Call>,
-    pub(crate) has_woken: bool,
-}
-
-impl Default for Requester {
-    /// Nobody in particular.
-    fn default() -> Self {
-        Self { client: None, call: None, has_woken: true }
-    }
-}
-
-impl Requester {
-    /// States whether the task that requests the operation may have woken other tasks since it was last polled. One that
-    /// has not saves the executor from making way for them when the operation runs on the thread that polls it.
-    #[must_use]
-    pub fn having_woken(self, has_woken: bool) -> Self {
-        Self { has_woken, ..self }
-    }
 }
 
 impl From<ClientId> for Requester {
     fn from(client: ClientId) -> Self {
-        Self { client: Some(client), ..Self::default() }
+        Self { client: Some(client), call: None }
     }
 }
 
 impl From<Call> for Requester {
     fn from(call: Call) -> Self {
-        Self { client: Some(call.client), call: Some(call), ..Self::default() }
+        Self { client: Some(call.client), call: Some(call) }
     }
 }
 
@@ -101,7 +84,7 @@ impl<O: Operation> Work for Tracked<O> {
 /// What an operation does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It has just been requested.
+    /// The operation has just been requested.
     Requested,
     WaitingForLocks,
     WaitingForThread(PoolKind),
@@ -115,11 +98,11 @@ const WAITING_FOR_THREAD: u8 = 16;
 /// Added to the number of a pool.
 const RUNNING: u8 = 32;
 
-/// The stage of an operation, and its request for locks. Each is exact, but a reader may see one before the other.
+/// The stage of an operation, and its request for locks. A reader may see an older value of one than of the other.
 #[derive(Default)]
 pub(crate) struct Progress {
     stage: AtomicU8,
-    /// The number of its request for locks, plus one.
+    /// The number of the request for locks, plus one.
     locks: AtomicU64,
 }
 
@@ -180,7 +163,7 @@ impl LockWaits {
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) call: Option<Call>,
-    /// Whether somebody waits for the result.
+    /// Whether a caller waits for the result.
     pub(crate) has_caller: bool,
     /// The number of the request whose result this one shares.
     pub(crate) shares: Option<u64>,
@@ -216,7 +199,7 @@ impl Requests {
         drop(removed);
     }
 
-    /// Notes that nobody waits for the result of a request any more, if it is still in progress.
+    /// Notes that no caller waits for the result of a request any more, if the request is still in progress.
     pub(crate) fn caller_left(&self, number: u64) {
         if let Some(request) = self.table().requests.get_mut(&number) {
             request.has_caller = false;
@@ -240,7 +223,7 @@ impl Requests {
     }
 }
 
-/// A caller that waits for the result of a request. Dropping it notes that it no longer waits.
+/// A caller that waits for the result of a request. Dropping it notes that the caller no longer waits.
 pub(crate) struct Waiting<'a> {
     pub(crate) requests: &'a Requests,
     pub(crate) number: u64,
@@ -252,8 +235,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// The entry of a request that is not a job of its own. Dropping it removes the entry. A thread that runs the request has
-/// a share in it, because a call of Windows that hangs goes on without the caller.
+/// The entry of a request that is not a job of its own. Dropping it removes the entry. The thread that runs the request
+/// also holds the entry, because a Windows call that hangs continues without the caller.
 pub(crate) struct Entry {
     pub(crate) requests: Arc<Requests>,
     pub(crate) number: u64,

@@ -15,11 +15,10 @@ use std::time::Duration;
 
 use os::{Os, OsResult, U16String};
 
-use crate::host::Host;
 use crate::types::{DiskNumber, VolumeId};
 
 /// How long a query may take before the device counts as one that does not answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a query may take in a scan in which many devices have not answered.
 const LEAST_PATIENCE: Duration = Duration::from_millis(100);
@@ -69,7 +68,7 @@ pub(crate) struct DeviceQueries {
 
 /// A query of one device. If the device is the interface of a disk, calls the last argument with the number of the disk as
 /// soon as it is known.
-type Query<T, R> = fn(&dyn Os, T, &dyn Fn(DiskNumber)) -> OsResult<R>;
+pub(crate) type Query<T, R> = fn(&dyn Os, T, &dyn Fn(DiskNumber)) -> OsResult<R>;
 
 /// A scan of devices.
 struct Scan<T, R> {
@@ -112,27 +111,16 @@ impl DeviceQueries {
         hung.retain(|(_, thread)| thread.strong_count() > 0);
         hung.iter().any(|(other, _)| other == device)
     }
-}
 
-impl Host {
     /// Asks each device, for which `query` is given its `T`. Returns the answers in the same order: `None` for a device that
-    /// does not answer in time, which is logged.
-    pub(crate) fn query_each<T: Send + 'static, R: Send + 'static>(
+    /// does not answer in time, which is logged. Waits `longest` for the first device that does not answer.
+    pub(super) fn query_each<T: Send + 'static, R: Send + 'static>(
         &self,
-        targets: impl Iterator<Item = (Device, T)>,
-        query: Query<T, R>,
-    ) -> Vec<(Device, Option<OsResult<R>>)> {
-        self.query_each_for(PATIENCE, targets, query)
-    }
-
-    /// Does the same as [`Self::query_each`], but waits `longest` for the first device that does not answer.
-    pub(crate) fn query_each_for<T: Send + 'static, R: Send + 'static>(
-        &self,
+        os: &Arc<dyn Os>,
         longest: Duration,
         targets: impl Iterator<Item = (Device, T)>,
         query: Query<T, R>,
     ) -> Vec<(Device, Option<OsResult<R>>)> {
-        let queries = self.device_queries();
         let (devices, waiting): (Vec<Device>, VecDeque<_>) =
             targets.enumerate().map(|(index, (device, target))| (device, (index, target))).unzip();
         let (numbers, answers) = (vec![None; devices.len()], devices.iter().map(|_| None).collect());
@@ -141,9 +129,9 @@ impl Host {
         loop {
             let mut state = lock(&scan);
             state.waiting.retain(|(index, _)| {
-                let hangs = queries.hangs(&devices[*index]);
+                let hangs = self.hangs(&devices[*index]);
                 if hangs {
-                    let device = queries.as_disk(devices[*index].clone());
+                    let device = self.as_disk(devices[*index].clone());
                     tracing::warn!(%device, "left out a device that does not answer an earlier query");
                 }
                 !hangs
@@ -155,17 +143,17 @@ impl Host {
             drop(state);
             let alive = Arc::new(());
             let thread = Arc::downgrade(&alive);
-            let (os, shared) = (Arc::clone(&self.os), Arc::clone(&scan));
+            let (thread_os, shared) = (Arc::clone(os), Arc::clone(&scan));
             let current_span = tracing::Span::current();
             let work = move |step_ended: &dyn Fn() -> bool| {
-                current_span.in_scope(|| ask(&*os, &shared, query, step_ended));
+                current_span.in_scope(|| ask(&*thread_os, &shared, query, step_ended));
                 drop(alive);
             };
-            let has_ended = self.clock().run_watched(patience, Box::new(work));
+            let has_ended = os.clock().run_watched(patience, Box::new(work));
             let state = lock(&scan);
             for (device, number) in devices.iter().zip(&state.numbers) {
                 if let Some(number) = number {
-                    queries.identify(device, *number);
+                    self.identify(device, *number);
                 }
             }
             if has_ended {
@@ -177,9 +165,9 @@ impl Host {
                 continue;
             };
             drop(state);
-            let device = queries.as_disk(devices[index].clone());
+            let device = self.as_disk(devices[index].clone());
             tracing::warn!(%device, seconds = patience.as_secs_f32(), "left out a device that does not answer");
-            lock(&queries.hung).push((devices[index].clone(), thread));
+            lock(&self.hung).push((devices[index].clone(), thread));
             patience = (patience / 2).max(LEAST_PATIENCE);
         }
         let answers = std::mem::take(&mut lock(&scan).answers);

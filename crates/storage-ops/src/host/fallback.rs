@@ -15,7 +15,6 @@ use os::OsError;
 
 use crate::error::{Kind, OperationError};
 use crate::error_class::ErrorClass;
-use crate::host::Host;
 
 /// The maximum number of codes that are counted apart for one fallback. Codes come from drivers, so there may be any
 /// number of them.
@@ -281,13 +280,6 @@ impl OperationError {
         let is_conclusive =
             [ErrorClass::DeviceRemoved, ErrorClass::MediumFailed].iter().any(|class| class.contains(code));
         (!is_conclusive && code != OsError::UNRECOGNIZED_VOLUME).then_some(code)
-    }
-}
-
-impl Host {
-    /// Returns the counters of the fallbacks.
-    pub(crate) fn fallbacks(&self) -> &Fallbacks {
-        &self.fallbacks
     }
 }
 

@@ -1,16 +1,16 @@
 //! Operations on disks.
 
+mod online;
 mod partition;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
+use os::abi::STORAGE_PORT_INTERFACE;
 use os::{Instance, Namespace, Os, OsError, U16String};
 
 use crate::devices::disk::Disk;
 use crate::devices::disk_identifiers;
-use crate::devices::partition_table::Partition;
 use crate::error::{Kind, OperationError, quoted};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
@@ -19,18 +19,17 @@ use crate::host::fallback::Fallback;
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::provider::instances::refresh_all;
-use crate::provider::msft_storage;
 use crate::provider::report;
 use crate::provider::wmi;
 use crate::readings;
 use crate::readings::all_disks::{self, UnreadDisk};
 use crate::readings::node_volumes;
-use crate::readings::volume::{DataVolumes, VolumeState};
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, Stop, caught};
+use crate::scheduling::stop::{RunResult, Stop, caught, failed};
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
 
+use online::{bring_volumes_online, online_with_volumes, set_state};
 pub use partition::PartitionDisk;
 
 /// How long a storage port may take to be scanned. One that hangs must not stop all scans.
@@ -38,9 +37,6 @@ const PORT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// From here on, codes are those of failed calls of WMI and COM.
 const HRESULT_FAILURE: u32 = 0x8000_0000;
-
-/// How long Windows may take to bring a volume online that it has just listed.
-const ONLINE_GRACE: Duration = Duration::from_millis(300);
 
 /// Lists the locations of the disks. Leaves out disks that are not attached to an adapter, such as a mounted VHDX.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -162,7 +158,7 @@ impl Operation for GetDiskNumberByName {
 
     fn run(&self, run: Run<'_>) -> RunResult<DiskNumber> {
         if self.name.trim().is_empty() {
-            return Err(OperationError::invalid("the name is empty").into());
+            return failed(OperationError::invalid("the name is empty"));
         }
         let has_name =
             |ids: &DiskIds| ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name);
@@ -186,15 +182,14 @@ impl Operation for GetDiskNumberByName {
                 // A disk that is slow may answer the next request.
                 let is_late = disk.code == OsError::SEM_TIMEOUT;
                 let kind = if is_late { Kind::Unavailable } else { Kind::FailedPrecondition };
-                Err(OperationError { kind, ..OperationError::of(disk.code, reason) }.into())
+                failed(OperationError { kind, ..OperationError::of(disk.code, reason) })
             }
             ([..], _) => {
                 let list: Vec<_> = found.iter().map(|number| number.0.to_string()).collect();
-                Err(OperationError::precondition(format!(
+                failed(OperationError::precondition(format!(
                     "the disks {} have that name; it must be unique",
                     list.join(", ")
-                ))
-                .into())
+                )))
             }
         }
     }
@@ -306,103 +301,6 @@ impl Operation for SetDiskState {
     }
 }
 
-/// Brings a disk online and makes it writable, or takes it offline, unless it is in that state already.
-fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()> {
-    use DiskAttributes as Bits;
-    let is_reached = |attributes: u64| {
-        if online { attributes & (Bits::OFFLINE | Bits::READ_ONLY) == 0 } else { attributes & Bits::OFFLINE != 0 }
-    };
-    let attributes = readings::disk::attributes(run, disk)?;
-    if is_reached(attributes) {
-        return Ok(());
-    }
-    run.begin_mutation()?;
-    let changed = if online {
-        // Writable first: Windows would mount the volumes of a read-only disk read-only.
-        let writable = attributes & Bits::READ_ONLY == 0;
-        let cleared = if writable { Ok(()) } else { disk.set_attributes(run.os(), 0, Bits::READ_ONLY) };
-        cleared.and_then(|()| disk.set_attributes(run.os(), 0, Bits::OFFLINE))
-    } else {
-        readings::volume::flush_all(run, &disk.reader(run.os())?)?;
-        disk.set_attributes(run.os(), Bits::OFFLINE, Bits::OFFLINE)
-    };
-    if changed.is_ok() && is_reached(readings::disk::attributes(run, disk)?) {
-        return Ok(());
-    }
-    let refused = match changed {
-        // The disk is gone.
-        Err(error) if error.code.is_none_or(|code| ErrorClass::DeviceRemoved.contains(code)) => {
-            return Err(error.into());
-        }
-        changed => changed.err().and_then(|error| error.code),
-    };
-    run.require_pool(PoolKind::Wmi)?;
-    run.host().fallbacks().record(Fallback::SetDiskState, refused.unwrap_or(OsError(0)));
-    // The driver of the disk did not make the change, or a cluster or a disk with the same signature prevents it. The
-    // storage provider handles such cases or returns the reason.
-    msft_storage::set_online(run, disk, online)?;
-    if is_reached(readings::disk::attributes(run, disk)?) {
-        return Ok(());
-    }
-    Err(OperationError::precondition("Windows reported success, but the state of the disk has not changed").into())
-}
-
-/// Waits until each data partition of a disk has a volume, and returns those that have arrived by then. Meanwhile brings the
-/// disk online again if a policy takes it offline.
-fn wait_for_volumes_online(run: Run<'_>, disk: &Disk) -> RunResult<DataVolumes> {
-    match run.host().poll(run.timeouts().arrival, || online_with_volumes(run, disk))? {
-        Some(volumes) => Ok(volumes),
-        None => readings::volume::data_volumes(run, disk),
-    }
-}
-
-/// Brings a disk online if a policy has taken it offline. Returns the volumes if each data partition has one.
-fn online_with_volumes(run: Run<'_>, disk: &Disk) -> RunResult<Option<DataVolumes>> {
-    set_state(run, disk, true)?;
-    Ok(Some(readings::volume::data_volumes(run, disk)?).filter(readings::volume::have_arrived))
-}
-
-/// Makes a change that needs a disk that is online. If the change fails because a policy has taken the disk offline
-/// again, brings it online and repeats the change.
-fn while_online(run: Run<'_>, disk: &Disk, mut change: impl FnMut() -> RunResult<()>) -> RunResult<()> {
-    let mut refused = None;
-    let changed = run.host().poll(run.timeouts().arrival, || {
-        set_state(run, disk, true)?;
-        match change() {
-            // A change that may still run is not repeated.
-            Err(Stop::Failed(error)) if error.kind != Kind::StillRunning && disk.is_offline().unwrap_or(false) => {
-                refused = Some(error);
-                Ok(None)
-            }
-            outcome => outcome.map(Some),
-        }
-    })?;
-    match (changed, refused) {
-        (None, Some(error)) => Err(Stop::Failed(error)),
-        _ => Ok(()),
-    }
-}
-
-/// Brings the volumes online that have not arrived, or that Windows has left offline. Fails if the provider
-/// refuses; a volume that stays offline after a success is only logged.
-fn bring_volumes_online(run: Run<'_>, disk: &Disk, volumes: &DataVolumes) -> RunResult<()> {
-    if readings::volume::not_online(run.host(), volumes).is_empty() {
-        return Ok(());
-    }
-    run.require_pool(PoolKind::Wmi)?;
-    // Windows may be about to bring a volume online that has just arrived.
-    run.clock().sleep(ONLINE_GRACE);
-    for (partition, state) in readings::volume::not_online(run.host(), volumes) {
-        msft_storage::bring_volume_online(run, disk, &partition, state == VolumeState::Offline)?;
-    }
-    let volumes = readings::volume::wait_for_volumes(run, disk)?;
-    let is_offline = |(_, state): &(Partition, VolumeState)| *state == VolumeState::Offline;
-    if readings::volume::not_online(run.host(), &volumes).iter().any(is_offline) {
-        tracing::warn!(disk = disk.number.0, "not all data partitions of the disk have a volume that is online");
-    }
-    Ok(())
-}
-
 /// Scans for disks that were attached, removed or resized.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rescan;
@@ -427,7 +325,8 @@ impl Operation for Rescan {
         // A single error may be transient. One port that cannot be scanned may always fail, and has no disk for this caller.
         let list = || run.os().device_interfaces(STORAGE_PORT_INTERFACE);
         let listed = list().or_else(|_| list());
-        let (mut scanned, mut failed) = (0, listed.as_ref().err().copied());
+        let mut scanned = 0;
+        let mut first_error = listed.as_ref().err().copied();
         let ports = listed.unwrap_or_default().into_iter().map(|port| (Device::Port(port.clone()), port));
         let scan = |os: &dyn Os, port: U16String, _: &dyn Fn(DiskNumber)| {
             os.reenumerate(&port).or_else(|_| os.reenumerate(&port))
@@ -437,7 +336,7 @@ impl Operation for Rescan {
                 Ok(()) => scanned += 1,
                 Err(code) => {
                     tracing::warn!(%port, %code, "a storage port could not be scanned");
-                    failed = failed.or(Some(code));
+                    first_error = first_error.or(Some(code));
                 }
             }
         }
@@ -455,12 +354,12 @@ impl Operation for Rescan {
         }
         // The storage provider and the PowerShell cmdlets use a cache, which must be refreshed after the change.
         refresh_all(run)?;
-        match failed {
+        match first_error {
             Some(code) if scanned == 0 => {
                 let error = OperationError::of(code, "no storage port could be scanned");
                 // A port that is late may answer the next request.
                 let kind = if code == OsError::SEM_TIMEOUT { Kind::Unavailable } else { error.kind };
-                Err(OperationError { kind, ..error }.into())
+                failed(OperationError { kind, ..error })
             }
             _ => Ok(()),
         }

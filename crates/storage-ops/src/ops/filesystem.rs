@@ -19,7 +19,7 @@ use crate::readings::links::{follow_to_target, open_itself, open_target};
 use crate::readings::node_volumes;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, caught};
+use crate::scheduling::stop::{RunResult, caught, failed};
 use crate::types::{HostPath, PathContext, VolumeId, upper_case};
 
 /// Checks whether a path exists. A link in the last component is not followed. A path with a missing parent does not
@@ -119,7 +119,7 @@ impl Operation for Rmdir {
                     return Ok(());
                 }
                 let reason = format!("another process is removing entries of it: {}", error.reason);
-                Err(OperationError { kind: Kind::Busy, reason, ..error }.into())
+                failed(OperationError { kind: Kind::Busy, reason, ..error })
             }
             outcome => Ok(outcome?),
         }
@@ -184,7 +184,7 @@ impl Operation for RmdirContents {
                 let itself = Open::existing(list, Options::DIRECTORY | NOFOLLOW_NOWAIT);
                 let root = run.os().open(&volume.root(), &itself)?;
                 if let Some(link) = Link::of(&*root)? {
-                    return Err(refused_links::refusal_of(&link, "the root directory of the volume").into());
+                    return failed(refused_links::refusal_of(&link, "the root directory of the volume"));
                 }
                 // The path of the root may lead through directories that others can rename. Windows keeps its own
                 // files, which are in use, in one directory of each volume.
@@ -211,19 +211,17 @@ fn check_mounted(run: Run<'_>, volume: VolumeId, entry: &EntryRef) -> RunResult<
     let registered = run.os().volume_paths(&volume.to_windows())?;
     let (here, elsewhere): (Vec<_>, Vec<_>) = registered.iter().partition(|other| upper(other) == path);
     if here.is_empty() {
-        return Err(OperationError::new(
+        return failed(OperationError::new(
             Kind::PermissionDenied,
             "the directory has the reparse point of a mount point, but the mount manager has no volume mounted there",
-        )
-        .into());
+        ));
     }
     // Windows may register a forged mount point when the host of the directory arrives.
     for other in elsewhere.iter().filter_map(|other| HostPath::parse(&other.to_string().ok()?).ok()) {
         if node_volumes::is_in_working_directory(run.node(), &other)? {
-            return Err(OperationError::precondition(format!(
+            return failed(OperationError::precondition(format!(
                 "the volume is also mounted at {other}, where its contents may be in use; unmount it there first"
-            ))
-            .into());
+            )));
         }
     }
     Ok(())
@@ -277,7 +275,7 @@ impl CreateSymlink {
             // The volume of the source has not been formatted yet.
             Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(Options::DIRECTORY),
             Err(code) if ErrorClass::TargetMissing.contains(code) => Ok(Options::DIRECTORY),
-            Err(code) => Err(OperationError::of(code, "the source of the link cannot be opened").into()),
+            Err(code) => failed(OperationError::of(code, "the source of the link cannot be opened")),
         }
     }
 }
@@ -322,7 +320,7 @@ impl Operation for IsSymlink {
             Err(code) if ErrorClass::TargetMissing.contains(code) || ErrorClass::TargetInvalid.contains(code) => {
                 Ok(false)
             }
-            Err(code) => Err(OperationError::of(code, "the target of the link cannot be opened").into()),
+            Err(code) => failed(OperationError::of(code, "the target of the link cannot be opened")),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::node::run::Run;
 use crate::provider::wmi::{call, query, quote};
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::stop::{RunResult, failed};
 use crate::types::{Authentication, DiskNumber, Iqn, TargetPortal};
 
 impl TargetPortal {
@@ -430,7 +430,7 @@ impl Operation for DisconnectTarget {
         // It may have been disconnected since.
         if sessions.is_empty() && find_target(run, &self.iqn)?.as_ref().is_some_and(is_connected) {
             let reason = "the target is connected, but Windows lists no session to log out of";
-            return Err(OperationError::precondition(reason).into());
+            return failed(OperationError::precondition(reason));
         }
         Ok(())
     }
@@ -547,7 +547,7 @@ impl Operation for SetMutualChapSecret {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         if !(12..=16).contains(&self.secret.expose().len()) {
-            return Err(OperationError::invalid("the CHAP secret must have 12 to 16 bytes").into());
+            return failed(OperationError::invalid("the CHAP secret must have 12 to 16 bytes"));
         }
         let arguments = [("ChapSecret", Value::Secret(self.secret.clone()))];
         Ok(invoke(run, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)?)

@@ -10,11 +10,13 @@
 //! `mapping_state` has the states of a mapping, and what a request does in each; docs/smb.md explains them.
 
 mod conflict;
+mod global_mapping;
 mod mapping_state;
 mod own_node;
 mod remedy;
 
 use conflict::Resolved;
+use global_mapping::{CLASS, remove};
 use mapping_state::{MappingState, Step};
 use os::{Instance, MethodCall, Namespace, Options, OsError, Secret, Value};
 
@@ -25,14 +27,12 @@ use crate::node::run::Run;
 use crate::node::smb_mapping_record::Origin;
 use crate::paths::links::{create_link, link_exists};
 use crate::paths::opening::OPEN_NOFOLLOW;
-use crate::provider::wmi::{call, query, quote};
+use crate::provider::wmi::call;
 use crate::readings::share::{self, Unreadable};
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::RunResult;
-use crate::types::{HostPath, UncPath, lower_case};
-
-const CLASS: &str = "MSFT_SmbGlobalMapping";
+use crate::scheduling::stop::{RunResult, failed};
+use crate::types::{HostPath, UncPath};
 
 /// Maps a share, unless it is mapped already, and creates a directory link to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -84,12 +84,12 @@ impl Operation for NewSmbGlobalMapping {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         if self.username.contains('\0') || self.password.expose().contains('\0') {
-            return Err(OperationError::invalid("the user name or the password contains a NUL character").into());
+            return failed(OperationError::invalid("the user name or the password contains a NUL character"));
         }
         if self.username.is_empty() {
             own_node::refuse(run, &self.remote.server())?;
         } else if !has_name(&self.username) {
-            return Err(OperationError::invalid("the user name is blank, or a domain without a name").into());
+            return failed(OperationError::invalid("the user name is blank, or a domain without a name"));
         }
         let (substitute, print) = (self.remote.to_nt(false), self.remote.print_name());
         // Checks the path of the link first, so that no mapping is created for a link that cannot be created.
@@ -120,7 +120,7 @@ impl NewSmbGlobalMapping {
     /// Maps the share. Returns whether it was not mapped before.
     fn connect(&self, run: Run<'_>) -> OperationResult<bool> {
         let share = self.remote.share();
-        let mapping = find_mapping(run, &share)?;
+        let mapping = global_mapping::find(run, &share)?;
         let state = self.state(run, mapping.as_ref())?;
         if state == MappingState::OtherPassword {
             run.node().smb_mappings.count_password_difference();
@@ -247,7 +247,7 @@ impl NewSmbGlobalMapping {
     /// Removes the mapping again, unless files are open on it.
     fn disconnect(&self, run: Run<'_>) -> OperationResult<()> {
         let share = self.remote.share();
-        find_mapping(run, &share)?.map_or(Ok(()), |mapping| remove(run, &share, &mapping, false))
+        global_mapping::find(run, &share)?.map_or(Ok(()), |mapping| remove(run, &share, &mapping, false))
     }
 
     /// Returns the user as it is compared.
@@ -283,31 +283,10 @@ impl Operation for RemoveSmbGlobalMapping {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         let share = self.remote.share();
-        let mapping = find_mapping(run, &share)?.ok_or_else(|| OperationError::not_found("the share is not mapped"))?;
+        let mapping =
+            global_mapping::find(run, &share)?.ok_or_else(|| OperationError::not_found("the share is not mapped"))?;
         Ok(remove(run, &share, &mapping, true)?)
     }
-}
-
-fn find_mapping(run: Run<'_>, share: &str) -> OperationResult<Option<Instance>> {
-    let wql = format!("SELECT * FROM {CLASS} WHERE RemotePath = {}", quote(share));
-    // WMI may consider letters equal that Windows and servers do not.
-    let is_same = |mapping: &Instance| mapping.text("RemotePath").is_none_or(|path| lower_case(path) == share);
-    Ok(query(run, Namespace::Smb, &wql)?.into_iter().find(is_same))
-}
-
-/// Removes the mapping of a share. Unless forced, Windows refuses that while files are open on it.
-fn remove(run: Run<'_>, share: &str, mapping: &Instance, force: bool) -> OperationResult<()> {
-    let force = [("Force", Value::Bool(force))];
-    let remove = MethodCall::new(Namespace::Smb, &mapping.path, "Remove", &force);
-    let returned = call(run, &remove, run.timeouts().change)?;
-    if returned.code != 0 {
-        return Err(OperationError::of(
-            OsError(returned.code),
-            format!("Windows did not remove the mapping of {share}"),
-        ));
-    }
-    run.node().smb_mappings.forget(run.host(), share);
-    Ok(())
 }
 
 /// Returns the user and the password in the form that [`CLASS`] expects.

@@ -9,7 +9,7 @@ use crate::node::run::Run;
 use crate::readings::firmware;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::PoolKind;
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::stop::{RunResult, failed};
 use crate::types::{ServiceInfo, ServiceName};
 
 /// `SERVICE_STOPPED`.
@@ -102,7 +102,7 @@ impl Operation for StartService {
         match service.state()? {
             STOP_PENDING => wait_for_state(run.node(), &*service, STOPPED)?,
             PAUSE_PENDING | PAUSED => {
-                return Err(OperationError::precondition("the service is paused; continue or stop it first").into());
+                return failed(OperationError::precondition("the service is paused; continue or stop it first"));
             }
             _ => {}
         }
@@ -160,11 +160,10 @@ impl Operation for StopService {
         if !dependents.is_empty() && !self.force {
             let names: Vec<_> = dependents.iter().map(|name| name.to_string_lossy()).collect();
             let reason = format!("running services depend on it: {}; stop them first, or set force", names.join(", "));
-            return Err(OperationError {
+            return failed(OperationError {
                 code: Some(OsError::DEPENDENT_SERVICES_RUNNING),
                 ..OperationError::precondition(reason)
-            }
-            .into());
+            });
         }
         for name in &dependents {
             check_listed(run.node(), &name.to_string_lossy())?;

@@ -19,7 +19,7 @@ use crate::readings;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::stop::{RunResult, failed};
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 
 /// Returns the key of the disk that `volume` is on, before the operation has any lock.
@@ -58,9 +58,9 @@ impl Operation for ListVolumesOnDisk {
     fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
         let disk = Disk::open_for_read(run.os(), self.disk)?;
         if readings::disk::is_offline(run, &disk)? {
-            return Err(
-                OperationError::precondition("the disk is offline; bring it online with SetDiskState first").into()
-            );
+            return failed(OperationError::precondition(
+                "the disk is offline; bring it online with SetDiskState first",
+            ));
         }
         let (mut volumes, mut first_has_arrived) = (Vec::new(), true);
         // A new partition has no volume yet. A partition that never gets one must not make the listing of the others
@@ -78,13 +78,12 @@ impl Operation for ListVolumesOnDisk {
         })?;
         // Drivers use the first volume of the list, so it must be the first volume of the disk.
         if !first_has_arrived {
-            return Err(OperationError::precondition(
+            return failed(OperationError::precondition(
                 "the volume of the first data partition has not arrived, or cannot be read",
-            )
-            .into());
+            ));
         }
         if volumes.is_empty() {
-            Err(OperationError::not_found(format!("no volume was found on {}", self.disk)).into())
+            failed(OperationError::not_found(format!("no volume was found on {}", self.disk)))
         } else {
             Ok(volumes)
         }

@@ -15,7 +15,7 @@ use crate::node::run::Run;
 use crate::paths::on_node;
 use crate::provider::report;
 use crate::readings::volume::extents;
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::stop::{RunResult, failed};
 use crate::types::{DiskNumber, HostPath, VolumeId};
 
 /// Refuses `volume` if the node itself uses it: the volume of Windows, those of a working directory or other path of the
@@ -26,7 +26,7 @@ use crate::types::{DiskNumber, HostPath, VolumeId};
 pub(crate) fn refuse_volume(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     let node = run.node();
     if of_node(node)?.contains(&volume) {
-        return Err(OperationError::new(Kind::PermissionDenied, "the volume is used by the node itself").into());
+        return failed(OperationError::new(Kind::PermissionDenied, "the volume is used by the node itself"));
     }
     for extent in extents(run, volume).map_err(|stop| stop.map(undetermined))? {
         let number = DiskNumber(extent.disk_number);
@@ -45,7 +45,7 @@ pub(crate) fn refuse_volume(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
                 }
                 _ => continue,
             };
-            return Err(OperationError::new(Kind::PermissionDenied, reason).into());
+            return failed(OperationError::new(Kind::PermissionDenied, reason));
         }
     }
     Ok(())

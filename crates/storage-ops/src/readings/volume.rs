@@ -17,7 +17,7 @@ use crate::provider::report;
 use crate::readings::disk;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::PoolKind;
-use crate::scheduling::stop::{RunResult, Stop, caught};
+use crate::scheduling::stop::{RunResult, Stop, caught, failed};
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 
 /// The offset of a volume on its disk, and the volume.
@@ -60,7 +60,7 @@ pub(crate) fn exists(run: Run<'_>, volume: VolumeId) -> RunResult<bool> {
     if ErrorClass::DeviceRemoved.contains(opened) {
         return Ok(false);
     }
-    Err(OperationError::of(opened, format!("it cannot be determined whether volume {volume} exists")).into())
+    failed(OperationError::of(opened, format!("it cannot be determined whether volume {volume} exists")))
 }
 
 /// Returns the volumes on `disk` with their offsets: those on data partitions first, then the others, in the order of
@@ -188,7 +188,7 @@ pub(crate) fn flush(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     match run.or_fallback(Fallback::Flush, first, || report::flush(run, volume)) {
         Err(Stop::Failed(error)) if error.kind != Kind::NotFound => {
             let reason = format!("the cache of the volume could not be written to its disk: {}", error.reason);
-            Err(OperationError { reason, ..error }.into())
+            failed(OperationError { reason, ..error })
         }
         outcome => outcome,
     }

@@ -1,4 +1,4 @@
-//! The kinds of work that have their own threads, and the resources that share the threads of a pool.
+//! The kinds of work that have their own threads, and the resources that operations wait for.
 
 use crate::types::DiskNumber;
 
@@ -43,8 +43,8 @@ impl PoolKind {
     }
 }
 
-/// What an operation waits for while it runs. All operations on one resource have only a share of the threads of a
-/// pool, so that a resource that no longer answers does not block operations on others.
+/// The resource that an operation waits for while it runs. A quota limits the threads for one resource, so that a resource
+/// that no longer answers does not block operations on other resources.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
     /// An SMB server, by its name in lower case.

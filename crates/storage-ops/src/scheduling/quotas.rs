@@ -1,31 +1,32 @@
-//! Shares of something limited, such as threads: one for each resource and one for each client.
+//! Quotas of the threads of a pool, for resources and for clients.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use crate::scheduling::pool_kind::Resource;
 
-/// A sender of requests, such as a connection to a server. Clients share the worker threads.
+/// A sender of requests, such as a connection to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClientId(pub u64);
 
-/// For whom something is used. What is for no resource or no client is not limited by their shares.
+/// The resource and the client that a thread works for. Without a resource or a client, the quota for it does not apply.
 #[derive(Clone, Debug)]
 pub(crate) struct Holder {
     pub(crate) resource: Option<Resource>,
     pub(crate) client: Option<ClientId>,
-    /// Whether the shares do not limit it, because it has begun to change something. It counts nevertheless.
+    /// Whether the quotas do not apply, because the operation has begun a change. The thread counts nevertheless.
     pub(crate) is_exempt: bool,
 }
 
-/// How much of a limited number is in use, and for whom.
+/// How many threads of a pool are in use, and for whom.
 ///
-/// The first unit of a resource or client may be any that is free. Of the further units, all resources together have a
-/// quarter, and all clients together half. So a few slow resources, or a few clients with many requests, always leave
-/// something to the others.
+/// A resource or client without a thread may take any free thread. A resource that holds a thread already may take beyond_first
+/// threads only from a quarter of the pool, which all such resources share; a client that holds a thread, only from half of
+/// the pool, which all such clients share. So a few slow resources, or a few clients with many requests, leave threads to
+/// other resources and clients.
 ///
-/// The server's `FairLimiter` leaves more to the others, because it refuses a call that waits too long. Here an operation
-/// waits, and the client that has the fewest threads gets the next one.
+/// The server's `FairLimiter` leaves more, because it refuses a call that waits too long. Here an operation waits, and the
+/// client that has the fewest threads gets the next thread.
 pub(crate) struct Usage {
     capacity: usize,
     in_use: usize,
@@ -38,19 +39,19 @@ impl Usage {
         Self { capacity, in_use: 0, by_resource: Holdings::new(capacity / 4), by_client: Holdings::new(capacity / 2) }
     }
 
-    /// Returns how much is in use.
+    /// Returns how many threads are in use.
     pub(crate) fn in_use(&self) -> usize {
         self.in_use
     }
 
     /// Returns whether `holder` may have one more.
     pub(crate) fn admits(&self, holder: &Holder) -> bool {
-        let has_share =
+        let is_within_quotas =
             || self.by_resource.admits(holder.resource.as_ref()) && self.by_client.admits(holder.client.as_ref());
-        self.in_use < self.capacity && (holder.is_exempt || has_share())
+        self.in_use < self.capacity && (holder.is_exempt || is_within_quotas())
     }
 
-    /// Returns how much is in use for the client of `holder`; nothing if it is exempt, which lets it go first.
+    /// Returns how many threads the client of `holder` has; 0 if the quotas do not apply to `holder`, which lets it go first.
     pub(crate) fn of_client(&self, holder: &Holder) -> usize {
         if holder.is_exempt { 0 } else { self.by_client.held(holder.client.as_ref()) }
     }
@@ -68,20 +69,20 @@ impl Usage {
     }
 }
 
-/// How much each holder has, and how much all of them have beyond the first of each.
+/// How many threads each holder has, and how many all holders have beyond the first of each.
 struct Holdings<K> {
     held: HashMap<K, usize>,
-    further: usize,
+    beyond_first: usize,
     capacity: usize,
 }
 
 impl<K: Clone + Eq + Hash> Holdings<K> {
     fn new(capacity: usize) -> Self {
-        Self { held: HashMap::new(), further: 0, capacity }
+        Self { held: HashMap::new(), beyond_first: 0, capacity }
     }
 
     fn admits(&self, holder: Option<&K>) -> bool {
-        self.further < self.capacity || self.held(holder) == 0
+        self.beyond_first < self.capacity || self.held(holder) == 0
     }
 
     fn held(&self, holder: Option<&K>) -> usize {
@@ -91,7 +92,7 @@ impl<K: Clone + Eq + Hash> Holdings<K> {
     fn add(&mut self, holder: Option<&K>) {
         let Some(holder) = holder else { return };
         let held = self.held.entry(holder.clone()).or_default();
-        self.further += usize::from(*held > 0);
+        self.beyond_first += usize::from(*held > 0);
         *held += 1;
     }
 
@@ -102,7 +103,7 @@ impl<K: Clone + Eq + Hash> Holdings<K> {
         if *held == 0 {
             self.held.remove(holder);
         } else {
-            self.further -= 1;
+            self.beyond_first -= 1;
         }
     }
 }
@@ -149,7 +150,7 @@ mod tests {
             assert_eq!(fill(&mut usage, &holder(1, 1)), 5);
             (0..5).for_each(|_| usage.remove(&holder(1, 1)));
         }
-        assert_eq!((usage.in_use, usage.by_client.further, usage.by_resource.held.len()), (0, 0, 0));
+        assert_eq!((usage.in_use, usage.by_client.beyond_first, usage.by_resource.held.len()), (0, 0, 0));
         assert_eq!(fill(&mut usage, &Holder { resource: None, client: None, is_exempt: false }), 16);
     }
 }

@@ -48,6 +48,11 @@ pub(crate) fn caught<T>(result: RunResult<T>) -> RunResult<OperationResult<T>> {
     }
 }
 
+/// Returns the result of a part of an operation that has failed.
+pub(crate) fn failed<T>(error: OperationError) -> RunResult<T> {
+    Err(Stop::Failed(error))
+}
+
 impl From<OperationError> for Stop {
     fn from(error: OperationError) -> Self {
         Self::Failed(error)

@@ -1,9 +1,9 @@
 //! Worker threads, a bounded number for each kind of work.
 //!
-//! The threads of a pool are shared as [`Usage`] describes, and an operation that may not have one yet waits. A thread that
-//! becomes free goes to the client that has the fewest, and of equals to the operation that has waited longest. However
-//! many slow operations a client has, another client therefore waits for at most one of them to end. How many operations
-//! wait is not limited here: the server limits the calls that it runs.
+//! [`Usage`] has the quotas of a pool. An operation beyond its quota waits. A free thread goes to the client that has the
+//! fewest threads; of clients with equally many, to the operation that has waited longest. So however many slow operations
+//! a client has, another client waits for at most one of them to end. The number of waiting operations is not limited here:
+//! the server limits the calls that it runs.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use crate::error::{Kind, OperationError};
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::quotas::{Holder, Usage};
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::stop::{RunResult, failed};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, THREADS_PER_POOL};
 
 /// The number of threads that a [`crate::Executor`] uses at most. The tokio runtime must allow as many blocking
@@ -25,11 +25,11 @@ pub const BLOCKING_THREADS: usize = THREADS_PER_POOL * PoolKind::COUNT;
 pub struct PoolUse {
     /// The pool.
     pub pool: PoolKind,
-    /// How many threads it may have.
+    /// How many threads the pool may have.
     pub threads: usize,
-    /// How many of them are in use.
+    /// How many threads are in use.
     pub busy: usize,
-    /// How many operations wait for one of them.
+    /// How many operations wait for a thread.
     pub waiting: usize,
 }
 
@@ -43,7 +43,7 @@ struct WorkerPool(Mutex<State>);
 struct State {
     next_id: u64,
     threads: Usage,
-    /// The operations that wait for a thread, in the order of their arrival. The shares allow none of them one at present.
+    /// The operations that wait for a thread, in the order of their arrival. The quotas do not allow them a thread yet.
     waiting: BTreeMap<u64, Waiting>,
 }
 
@@ -166,7 +166,7 @@ impl Thread {
             result
         });
         // The runtime is shutting down if it does not run the body.
-        done.await.unwrap_or_else(|_| Err(OperationError::new(Kind::Internal, "the daemon is shutting down").into()))
+        done.await.unwrap_or_else(|_| failed(OperationError::new(Kind::Internal, "the daemon is shutting down")))
     }
 }
 
@@ -175,8 +175,7 @@ pub(crate) const DEFECT: &str = "a defect in csi-proxy stopped the operation; se
 
 /// Runs `body` and converts a panic, which the panic hook has logged, into an error.
 pub(crate) fn catch_panic<T>(body: impl FnOnce() -> RunResult<T>) -> RunResult<T> {
-    panic::catch_unwind(AssertUnwindSafe(body))
-        .unwrap_or_else(|_| Err(OperationError::new(Kind::Internal, DEFECT).into()))
+    panic::catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| failed(OperationError::new(Kind::Internal, DEFECT)))
 }
 
 #[cfg(test)]
@@ -242,13 +241,13 @@ mod tests {
     }
 
     #[test]
-    fn what_has_begun_to_change_something_needs_no_share_but_counts() {
+    fn an_operation_that_has_begun_a_change_needs_no_quota_but_counts() {
         let pool = Arc::default();
         let mut slow: Vec<_> = (0..10).map(|_| enter(&pool, 0, 0)).collect();
         let changing = WorkerPool::enter(&pool, Holder { is_exempt: true, ..holder(0, 0) });
         assert!(!has_thread(&slow[5]) && has_thread(&changing));
         slow.remove(0);
-        assert!(!has_thread(&slow[4]), "with the exempt one, the client still has its share");
+        assert!(!has_thread(&slow[4]), "with the exempt one, the client still has its quota");
     }
 
     #[test]

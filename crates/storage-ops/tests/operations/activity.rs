@@ -17,8 +17,8 @@ const DAY: Duration = Duration::from_hours(24);
 
 const PARTITION: PartitionDisk = PartitionDisk { disk: DiskNumber(1) };
 
-fn call(number: u64, rpc: &'static str) -> Call {
-    Call { number, rpc, client: ClientId(7), began: Duration::from_secs(number) }
+fn call(number: u64, label: &'static str) -> Call {
+    Call { number, label, client: ClientId(7), began: Duration::from_secs(number) }
 }
 
 fn start<O: Operation>(executor: &Arc<Executor>, number: u64, operation: O) -> JoinHandle<()> {
@@ -60,7 +60,7 @@ async fn each_request_tells_what_it_does_and_what_it_waits_for() {
     let second = start(&executor, 2, SetDiskState { disk: DiskNumber(1), online: false });
     reached(&executor, 2, &RequestState::WaitingForLock(disk.clone())).await;
     let retry = start(&executor, 3, PARTITION);
-    reached(&executor, 3, &RequestState::Sharing(Some(1))).await;
+    reached(&executor, 3, &RequestState::Joined(Some(1))).await;
     let read = start(&executor, 4, ListDiskLocations);
     let activity = reached(&executor, 4, &RequestState::Running(PoolKind::Wmi)).await;
 
@@ -74,7 +74,7 @@ async fn each_request_tells_what_it_does_and_what_it_waits_for() {
     assert_eq!((lock.held_by.as_slice(), lock.waiting.as_slice()), (&[1][..], &[2][..]));
     let busy: usize = activity.pools.iter().map(|pool| pool.busy).sum();
     assert_eq!(busy, 2, "{:?}", activity.pools);
-    assert_eq!((executor.shared_requests(), executor.lock_waits().waits), (1, 0));
+    assert_eq!((executor.coalesced_requests(), executor.lock_waits().waits), (1, 0));
 
     // The operation has begun to change the disk, so it goes on without its callers.
     first.abort();

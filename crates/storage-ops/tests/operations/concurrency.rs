@@ -17,8 +17,8 @@ use storage_ops::{
 use tokio::task::JoinHandle;
 
 use crate::executor::{Gate, OpenOnDrop, executor, settled};
+use crate::quotas::spawn_for;
 use crate::setup::{GIB, path};
-use crate::shares::spawn_for;
 
 /// Holds the first call that matches after the node has answered it.
 #[derive(Clone)]
@@ -265,34 +265,6 @@ async fn reads_of_local_files_that_hang_delay_nothing_else() {
     for one in hung {
         assert!(!one.await.unwrap().unwrap());
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_that_hangs_does_not_keep_a_task_that_was_woken_right_before_it() {
-    let sim = os_sim::node().build();
-    let gate = Gate::closed(|call| call.object.contains("hung"));
-    let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let (wake, woken) = tokio::sync::oneshot::channel();
-    let woken = tokio::spawn(woken);
-    settled().await;
-    // As a call does that has read its request: the task of its connection, which it wakes, is to run next on the thread
-    // on which the call reads.
-    let hung = tokio::spawn({
-        let executor = Arc::clone(&executor);
-        async move {
-            wake.send(()).unwrap();
-            executor.run(PathExists { path: path(r"\pods\hung"), context: None }).await
-        }
-    });
-    gate.reached_by(1).await;
-    let runs = (0..2000).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        woken.is_finished()
-    });
-    gate.open();
-    assert!(runs, "the task runs on another thread");
-    assert!(!hung.await.unwrap().unwrap());
 }
 
 /// Records the paths that one thread opens.

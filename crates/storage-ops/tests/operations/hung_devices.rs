@@ -8,7 +8,7 @@ use std::time::Duration;
 use faults::{Call, FaultAction, Layer, Layered, Probe, Probed};
 use os::abi::{BusType, STORAGE_PORT_INTERFACE};
 use os::{Os, OsError, OsResult, U16String, Uuid};
-use os_sim::{DiskDescription, Process, Sim};
+use os_sim::{DiskDescription, Sim};
 use storage_ops::inspect::Inspector;
 use storage_ops::{
     Config, DiskNumber, Error, Executor, GetDiskNumberByName, Kind, ListDiskIds, ListVolumesOnDisk, Node, Operation,
@@ -16,8 +16,8 @@ use storage_ops::{
 };
 
 use crate::executor::settled;
+use crate::quotas::spawn_for;
 use crate::setup::{GIB, NoProbe, add_partition, node_on, traced, volume_on};
-use crate::shares::spawn_for;
 
 const EXTENTS: &str = "control VOLUME_GET_VOLUME_DISK_EXTENTS";
 const UPDATE: &str = "control DISK_UPDATE_PROPERTIES";
@@ -36,7 +36,7 @@ struct HangingNode {
 
 /// A probe by which calls hang.
 struct Hangs {
-    process: Arc<Process>,
+    process: Arc<Sim>,
     calls: Mutex<Vec<HungCall>>,
     is_over: AtomicBool,
     begun: AtomicUsize,

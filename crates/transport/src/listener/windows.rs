@@ -18,7 +18,8 @@ const BUSY_BACKOFF: Duration = Duration::from_millis(10);
 /// The server can neither identify nor impersonate the account of the client.
 const SECURITY_ANONYMOUS: u32 = 0;
 
-/// Connects to the endpoint at `address`. Waits while all instances of the pipe are connected: the caller bounds the wait.
+/// Connects to the endpoint at `address`. Waits while all instances of the pipe are connected; the caller must bound
+/// the wait.
 ///
 /// Errors: `NotFound` if no process serves the pipe.
 pub async fn connect(address: &Address) -> io::Result<ClientStream> {

@@ -1,12 +1,12 @@
 //! The file operations of kubelet and of a driver's container.
 
-use os::OsResult;
-use os_sim::{FileView, Sim};
-use sim_control::{
+use crate::control_api::{
     ContainerFiles, FileEntry, FileKind, ListDirectoryRequest, ListDirectoryResponse, MakeDirectoryRequest,
     MakeDirectoryResponse, MakeSymlinkRequest, MakeSymlinkResponse, ReadFileRequest, ReadFileResponse, ReadLinkRequest,
     ReadLinkResponse, RemoveRequest, RemoveResponse, StatRequest, StatResponse, WriteFileRequest, WriteFileResponse,
 };
+use os::OsResult;
+use os_sim::{FileView, Sim};
 use tonic::{Code, Request, Response, Status};
 
 use super::status::cannot;

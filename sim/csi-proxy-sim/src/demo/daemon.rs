@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use std::{error, io};
 
 use api::GROUP_VERSIONS;
-use faults::{Counts, Probe, Probed, Record, Trace};
+use csi_proxy_client::Client;
+use faults::{Counts, Probe, Probed, Trace};
 use os_sim::Sim;
 use server::{Endpoint, Limits, Server, Unfinished};
 use storage_ops::{Config, Executor, Node};
@@ -17,15 +18,13 @@ use tokio::task::JoinHandle;
 use transport::address::Location;
 use transport::listener::{bind, connect};
 
-use super::json_client::JsonClient;
-
 /// A running daemon.
 pub struct Daemon {
     sim: Sim,
     trace: Arc<Trace>,
     folder: TempDir,
     sockets: PathBuf,
-    client: JsonClient,
+    client: Client,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<Unfinished>,
     /// How long it took until every endpoint accepted connections.
@@ -41,7 +40,7 @@ impl Daemon {
     /// Starts on a node, with probes at each of its primitive calls.
     pub async fn start_on(sim: Sim, mut probes: Vec<Arc<dyn Probe>>) -> Result<Self, Box<dyn error::Error>> {
         let started = Instant::now();
-        let trace = Arc::new(Trace::recording());
+        let trace = Arc::new(Trace::counting());
         probes.insert(0, Arc::clone(&trace) as Arc<dyn Probe>);
         let os = Arc::new(Probed::new(sim.process(), probes));
         let executor = Arc::new(Executor::new(Arc::new(Node::new(os, Config::default()))));
@@ -65,7 +64,8 @@ impl Daemon {
             connect(&location.address(row.pipe())?).await?;
         }
         let startup = started.elapsed();
-        Ok(Self { sim, trace, folder, sockets, client: JsonClient::new(location), stop, serving, startup })
+        let client = Client::builder().socket_folder(&sockets).build();
+        Ok(Self { sim, trace, folder, sockets, client, stop, serving, startup })
     }
 
     /// Returns the simulated node.
@@ -78,18 +78,13 @@ impl Daemon {
         self.trace.counts()
     }
 
-    /// Takes the calls that the daemon has made to the node since the last time.
-    pub(super) fn take_calls(&self) -> Vec<Record> {
-        self.trace.take()
-    }
-
     /// Returns the folder of the sockets.
     pub fn folder(&self) -> &Path {
         &self.sockets
     }
 
     /// Returns a client of the daemon.
-    pub(super) fn client(&self) -> &JsonClient {
+    pub(super) fn client(&self) -> &Client {
         &self.client
     }
 

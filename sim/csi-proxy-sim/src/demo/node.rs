@@ -1,11 +1,12 @@
 //! The simulated node beside csi-proxy: what kubelet, containers and the cloud do on it, and the states that a sequence
 //! checks.
 
+use csi_proxyctl::quantity::short_size;
 use os::OsResult;
 use os_sim::{Sim, VolumeView};
 
 use super::sequence::{Check, FileKind, Operation};
-use super::short_form::{bytes, short};
+use super::short_form::short;
 
 /// What an operation did.
 pub(super) struct Performed {
@@ -54,7 +55,7 @@ pub(super) fn perform(sim: &Sim, operation: &Operation) -> Performed {
             on("os.Lstat", path, Ok((word.to_owned(), kind == Some(*want))))
         }
         Operation::GetDiskFreeSpaceEx { path } => {
-            on("GetDiskFreeSpaceEx", path, external.df(path).map(|(total, _)| (bytes(total), total > 0)))
+            on("GetDiskFreeSpaceEx", path, external.df(path).map(|(total, _)| (short_size(total), total > 0)))
         }
         Operation::GrowDisk { disk, .. } => grow(sim, *disk),
     }
@@ -67,7 +68,7 @@ fn grow(sim: &Sim, number: u32) -> Performed {
     Performed {
         name: "grows the disk",
         about: format!("disk {number}"),
-        result: grown.map(|size| (bytes(size), true)).ok_or_else(|| "no such disk".to_owned()),
+        result: grown.map(|size| (short_size(size), true)).ok_or_else(|| "no such disk".to_owned()),
         size: grown,
     }
 }
@@ -97,7 +98,7 @@ pub(super) fn check(sim: &Sim, check: &Check) -> Vec<(String, bool)> {
             let size = sim.disk(*disk).map_or(0, |disk| disk.size);
             let total = volume(*disk).map_or(0, |volume| volume.total);
             let fills = total <= size && size - total < 32 << 20;
-            vec![(format!("the file system fills the disk: {}", bytes(total)), fills)]
+            vec![(format!("the file system fills the disk: {}", short_size(total)), fills)]
         }
         Check::SizeAtLeast { bytes, requested } => {
             vec![("the disk has the requested size".to_owned(), bytes >= requested)]

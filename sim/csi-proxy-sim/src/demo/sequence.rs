@@ -19,7 +19,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::expectation::Find;
-use super::json_client::Method;
+use super::method::Method;
 
 /// The files in the order in which they run. azurefile keeps its SMB mapping, which the credentials of smb would not
 /// match, so smb runs first.

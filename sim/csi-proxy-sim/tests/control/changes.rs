@@ -1,7 +1,7 @@
 //! Changes of a node while it runs.
 
 use csi_proxy_client::ErrorKind;
-use sim_control::{
+use csi_proxy_sim::control_api::{
     AddRequest, GrowDiskRequest, ListDisksRequest, PlugDiskRequest, SetReachableRequest, SetSmbPasswordRequest,
     UnplugDiskRequest, set_reachable_request::What,
 };
@@ -126,7 +126,10 @@ async fn servers_that_are_added_can_be_stopped_and_started() {
     let target =
         |address: &str| format!("[[iscsi_target]]\niqn = \"iqn.b\"\nportals = [{{ address = \"{address}\" }}]\n");
     let elsewhere = program.simulation.add(add(&target("10.0.0.11"))).await.expect_err("no such portal");
-    assert!(elsewhere.message().ends_with("no iSCSI portal has the address 10.0.0.11, port 3260"), "{elsewhere}");
+    assert!(
+        elsewhere.message().ends_with("iscsi_target 1: no iscsi_portal has the address 10.0.0.11, port 3260"),
+        "{elsewhere}"
+    );
     program.simulation.add(add(&target("10.0.0.10"))).await.expect("the node has the portal");
     let taken = program.simulation.add(add(smb)).await.expect_err("it exists");
     assert!(taken.message().ends_with("the node already has the SMB server files"), "{taken}");

@@ -1,6 +1,6 @@
 //! The container's side of the file system.
 
-use sim_control::{
+use csi_proxy_sim::control_api::{
     FileEntry, FileKind, ListDirectoryRequest, MakeDirectoryRequest, MakeSymlinkRequest, ReadFileRequest,
     ReadLinkRequest, RemoveRequest, StatRequest, WriteFileRequest,
 };

@@ -1,8 +1,10 @@
 //! Faults that are injected while the program runs.
 
 use csi_proxy_client::ErrorKind;
-use sim_control::fault::Action;
-use sim_control::{ClearFaultsRequest, Fault, InjectFaultRequest, ListFaultsRequest, ListPrimitivesRequest};
+use csi_proxy_sim::control_api::fault::Action;
+use csi_proxy_sim::control_api::{
+    ClearFaultsRequest, Fault, InjectFaultRequest, ListFaultsRequest, ListPrimitivesRequest,
+};
 use tonic::Code;
 
 use super::program::Program;

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use csi_proxy_client::Client;
+use csi_proxy_sim::control_api::{ContainerFilesClient, Fault, InjectFaultRequest, SimulationClient};
 use hyper_util::rt::TokioIo;
-use sim_control::{ContainerFilesClient, Fault, InjectFaultRequest, SimulationClient};
 use tempfile::TempDir;
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
@@ -41,9 +41,9 @@ impl Program {
             .expect("a process");
         let mut output = BufReader::new(process.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
         assert!(output.any(|line| line.starts_with("Press Ctrl-C")), "the program ended");
-        // It announces each of its lives.
+        // It announces each run of the daemon.
         std::thread::spawn(move || output.for_each(drop));
-        let channel = sim_control::connect(&Location::Directory(sockets)).await.expect("a connection");
+        let channel = csi_proxy_sim::control_api::connect(&Location::Directory(sockets)).await.expect("a connection");
         let (simulation, files) = (SimulationClient::new(channel.clone()), ContainerFilesClient::new(channel));
         Self { process, folder, simulation, files }
     }

@@ -105,7 +105,8 @@ async fn each_socket_lists_the_services_on_it_and_describes_them_as_the_api_does
     });
     let rows = GROUP_VERSIONS.iter();
     let rows = rows.map(|row| (row.pipe().to_owned(), services_of([row.descriptors()].into_iter().chain(health()))));
-    let control = (sim_control::ENDPOINT.to_owned(), services_of([sim_control::DESCRIPTORS]));
+    let control =
+        (csi_proxy_sim::control_api::ENDPOINT.to_owned(), services_of([csi_proxy_sim::control_api::DESCRIPTORS]));
     let sockets: BTreeMap<_, _> = rows.chain(groupless).chain([control]).collect();
     let found = std::fs::read_dir(program.sockets()).expect("the sockets").count();
     assert_eq!(found, sockets.len(), "sockets in {}", program.sockets().display());

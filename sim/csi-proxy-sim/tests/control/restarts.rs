@@ -1,8 +1,8 @@
 //! Restarts of the node and of the daemon.
 
 use csi_proxy_client::ErrorKind;
-use sim_control::fault::Action;
-use sim_control::{AddRequest, ClearFaultsRequest, Fault, ListFaultsRequest, RestartRequest};
+use csi_proxy_sim::control_api::fault::Action;
+use csi_proxy_sim::control_api::{AddRequest, ClearFaultsRequest, Fault, ListFaultsRequest, RestartRequest};
 
 use super::program::Program;
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use csi_proxy_client::Credentials;
-use sim_control::{AddRequest, GetNodeRequest, ListDirectoryRequest, SaveStateRequest};
+use csi_proxy_sim::control_api::{AddRequest, GetNodeRequest, ListDirectoryRequest, SaveStateRequest};
 use tempfile::TempDir;
 use tonic::Code;
 

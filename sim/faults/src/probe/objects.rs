@@ -1,4 +1,4 @@
-//! The objects that a probed node returns, whose calls go through the probe too.
+//! The objects that a probed node returns. Their calls go through the probe too.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -14,7 +14,7 @@ use os::{
 
 use super::process::{Owned, PrimitiveResult, ProbedProcess};
 
-/// The control codes that only read. Any other counts as a change, regardless of the access it needs.
+/// The control codes that only read. Every other code counts as a change, regardless of the access that it needs.
 const READ_ONLY_CODES: [ControlCode; 9] = [
     ControlCode::STORAGE_GET_DEVICE_NUMBER,
     ControlCode::STORAGE_QUERY_PROPERTY,
@@ -43,7 +43,7 @@ impl ProbedHandle {
         mutates: bool,
         forward: impl FnOnce(&(dyn Handle + 'static)) -> OsResult<T>,
     ) -> OsResult<T> {
-        // Taken inside of the call, so that no reference keeps the handle open if the probe ends the process.
+        // Get the handle inside the call, so that no reference keeps it open if the probe ends the process.
         self.inner.process().run(primitive, &self.path, mutates, || forward(&*self.inner.get()?))
     }
 }
@@ -191,7 +191,7 @@ impl PendingCall for ProbedPendingCall {
 pub(super) struct ProbedClock(pub(super) Arc<ProbedProcess>);
 
 impl Clock for ProbedClock {
-    // In a dead process all time is over, so that no loop waits for a call to succeed.
+    // In a dead process every deadline has passed, so that no loop waits for a call to succeed.
     fn now(&self) -> Time {
         if self.0.is_dead() { Time(Duration::MAX) } else { self.0.node().clock().now() }
     }
@@ -206,8 +206,8 @@ impl Clock for ProbedClock {
         }
     }
 
-    // Also blocks in a dead process: it waits for its own threads, whose calls fail soon. If it returned early, this
-    // thread would act on a condition that does not hold.
+    // Blocks even in a dead process, until the process's own threads have ended, whose calls fail soon. If it returned early,
+    // this thread would act on a condition that does not hold.
     fn block_on(&self, wait: Pin<&mut dyn Future<Output = ()>>) {
         self.0.node().clock().block_on(wait);
     }

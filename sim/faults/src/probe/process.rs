@@ -36,7 +36,7 @@ pub(super) trait Close: Send + Sync {
 
 /// Holds a kernel object until its process dies.
 pub(super) struct Slot<T: ?Sized> {
-    // An `Arc`, so that no lock is held during a call: it may take long, and the process may die while it runs.
+    // An `Arc`, so that a call does not hold the lock: a call may take long, and the process may die during it.
     object: Mutex<Option<Arc<T>>>,
 }
 
@@ -126,7 +126,7 @@ impl ProbedProcess {
                 return Err(PROCESS_DIED);
             }
         }
-        // The probe may have killed the process, or another thread while this one was delayed.
+        // The probe, or another thread during a delay, may have killed the process.
         self.check_alive()?;
         let result = forward();
         let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(*error), PrimitiveResult::outcome);
@@ -183,7 +183,7 @@ impl PrimitiveResult for os::CallStatus {
     }
 }
 
-/// Locks a table, also after a panic: each change is one insertion or removal, so the table is consistent.
+/// Locks a table, even after a panic: each change is a single insertion or removal, so the table is consistent.
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -75,12 +75,12 @@ impl State {
             mounted => mounted?.length,
         };
         self.check_access(handle, Access::WRITE_DATA)?;
-        self.check_writable(&FsId::Volume(id))?;
+        self.check_writable(FsId::Volume(id))?;
         let sectors: &[u8; 8] = input.first_chunk().ok_or(OsError::INVALID_PARAMETER)?;
         let sectors = u64::try_from(i64::from_le_bytes(*sectors)).map_err(|_| OsError::INVALID_PARAMETER)?;
         let wanted = sectors.checked_mul(sector).filter(|bytes| (now + CLUSTER..=available).contains(bytes));
         let length = wanted.ok_or(OsError::INVALID_PARAMETER)?;
-        self.file_system_mut(&FsId::Volume(id))?.length = length;
+        self.file_system_mut(FsId::Volume(id))?.length = length;
         Ok(0)
     }
 
@@ -101,7 +101,7 @@ impl State {
                 let fs = self.file(handle)?.0;
                 let file_system = self.file_system(fs)?;
                 let sector = match fs {
-                    FsId::Volume(id) => self.volume(*id)?.0.sector,
+                    FsId::Volume(id) => self.volume(id)?.0.sector,
                     FsId::Share(..) => SECTOR,
                 };
                 let (length, read_only) = (file_system.length, self.check_writable(fs).is_err());
@@ -133,7 +133,7 @@ pub(crate) fn partition_of(disk: &Disk, volume: Uuid) -> OsResult<&Partition> {
     disk.partitions.iter().find(holds).ok_or(OsError::DEV_NOT_EXIST)
 }
 
-/// Answers the extents of a volume. If they do not all fit, answers their count only and fails with `MORE_DATA`.
+/// Writes the extents of a volume. If they do not all fit, writes only their count and fails with `MORE_DATA`.
 fn extents(disk: &Disk, part: &Partition, volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
     let first = (disk.number, part.offset, part.length);
     let all: Vec<DiskExtent> = std::iter::once(first)
@@ -158,8 +158,8 @@ fn extents(disk: &Disk, part: &Partition, volume: &Volume, output: &mut [u8]) ->
     Ok(answer.len())
 }
 
-/// Answers `FILE_SYSTEM_RECOGNITION_INFORMATION`: the name of the file system on the medium, in nine bytes. Only RAWFS
-/// knows the control code. It reads the recognition structure, which most file systems do not write.
+/// Writes `FILE_SYSTEM_RECOGNITION_INFORMATION`: the name of the file system on the medium, in nine bytes. Only RAWFS
+/// implements the control code. It reads the recognition structure, which most file systems do not write.
 fn recognition(volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
     match volume.mounted() {
         Err(OsError::UNRECOGNIZED_VOLUME) => {}
@@ -173,7 +173,7 @@ fn recognition(volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
     put(output, &answer)
 }
 
-/// What is mounted on a volume. Without a recognised file system, Windows mounts RAWFS.
+/// The mounted file system of a volume. Windows mounts RAWFS if it does not recognise the file system.
 struct Mounted<'a> {
     file_system: Option<&'a FileSystem>,
     /// The size of the volume in bytes.
@@ -190,7 +190,7 @@ fn answer(mounted: &Mounted<'_>, class: FsInfo, output: &mut [u8]) -> OsResult<u
             attribute(name, mounted.read_only, output)
         }
         FsInfo::FullSize => {
-            // RAWFS has sectors as allocation units, none of them free.
+            // An allocation unit of RAWFS is a sector, and no sector is free.
             let (total, free, unit) = match mounted.file_system {
                 Some(file_system) => (file_system.total(), file_system.free(), CLUSTER),
                 None => (mounted.length, 0, mounted.sector),
@@ -208,8 +208,8 @@ fn answer(mounted: &Mounted<'_>, class: FsInfo, output: &mut [u8]) -> OsResult<u
     }
 }
 
-/// Answers the name of a file system. If the name does not fit, answers as much of it as fits, and its length is that of
-/// this part.
+/// Writes the attributes and the name of a file system. A name that does not fit is cut, and `name_length` is the length of
+/// the part that was written.
 fn attribute(kind: &str, read_only: bool, output: &mut [u8]) -> OsResult<usize> {
     const NTFS_ATTRIBUTES: u32 = 0x03e7_06ff;
     /// Case is preserved, and names are Unicode.

@@ -33,7 +33,7 @@ fn machine() -> Uuid {
     Uuid::from_u128(0x5f3e_9d4c_1111_11ef_8000_8061_6e6f_6963)
 }
 
-/// Returns a 64-bit integer as WMI passes it, which is as text.
+/// Returns a 64-bit integer as a text, as WMI passes it.
 pub(crate) fn long(number: u64) -> Value {
     Value::Text(number.to_string())
 }
@@ -105,7 +105,7 @@ pub(crate) fn disk_instance(disk: &Disk) -> Instance {
     )
 }
 
-/// Returns the identifier that is shown as `UniqueId`: the first one of the best type.
+/// Returns the identifier for `UniqueId`: the first identifier of the best type.
 fn best_identifier(identifiers: &[Identifier]) -> Option<&Identifier> {
     const BY_QUALITY: [u32; 5] = [8, 3, 2, 1, 0];
     BY_QUALITY.iter().find_map(|kind| identifiers.iter().find(|identifier| identifier.kind == *kind))
@@ -113,7 +113,7 @@ fn best_identifier(identifiers: &[Identifier]) -> Option<&Identifier> {
 
 /// Returns the instance of the partition with `number`.
 pub(crate) fn partition_by_number(state: &State, disk: &Disk, number: u32) -> Option<Instance> {
-    disk.partitions.iter().find(|part| part.number == number).map(|part| partition_instance(state, disk, part))
+    disk.partition(number).map(|part| partition_instance(state, disk, part))
 }
 
 /// Returns the instance of a partition.
@@ -130,7 +130,7 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
         PartitionKind::Gpt(kind) => (text(format!("{{{kind}}}")), Value::Null),
         PartitionKind::Mbr(kind) => (Value::Null, Value::U32(kind.into())),
     };
-    // The order of the offsets, which the numbers in the table need not have.
+    // PartitionNumber counts by offset. The numbers in the partition table may have another order.
     let number = 1 + disk.partitions.iter().filter(|other| other.offset < part.offset).count();
     let guid = if mbr == Value::Null { text(format!("{{{}}}", part.id)) } else { Value::Null };
     row(
@@ -157,8 +157,8 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
     )
 }
 
-/// Returns the instance of a volume. It shows no file system if Windows cannot read one: the volume may be raw, locked,
-/// encrypted or unreadable. No operation depends on that.
+/// Returns the instance of a volume. It has no file system if the volume is raw, locked or unreadable. No operation depends
+/// on that.
 pub(crate) fn volume_instance(state: &State, volume: &Volume) -> Instance {
     let id = volume_id(volume);
     let mounted = volume.mounted().ok().filter(|_| state.check_unlocked(volume.id).is_ok());

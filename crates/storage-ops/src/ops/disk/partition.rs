@@ -9,12 +9,12 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
-use crate::ops::disk::{bring_volumes_online, set_state, wait_for_volumes_online, while_online};
+use crate::ops::disk::online::{bring_volumes_online, set_state, wait_for_volumes_online, while_online};
 use crate::provider::msft_storage;
 use crate::readings;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, Stop};
+use crate::scheduling::stop::{RunResult, Stop, failed};
 use crate::types::DiskNumber;
 
 /// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no partition table, and a
@@ -131,9 +131,9 @@ fn refuse_content(run: Run<'_>, disk: &Disk) -> RunResult<()> {
     }
     match found {
         None => Ok(()),
-        Some(name) => Err(OperationError::precondition(format!(
+        Some(name) => failed(OperationError::precondition(format!(
             "the disk has no partition table but the signature of {name}, which csi-proxy does not overwrite; clear the disk"
-        )).into()),
+        ))),
     }
 }
 

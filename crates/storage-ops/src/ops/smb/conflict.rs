@@ -1,15 +1,14 @@
 //! Other mappings to the server of a share: Windows allows one user for each server.
 
-use os::{Instance, Namespace};
+use os::Instance;
 
-use super::{CLASS, remove};
+use super::global_mapping::{others, remove};
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::node::run::Run;
 use crate::node::smb_mapping_record::Origin;
-use crate::provider::wmi::query;
 use crate::readings::share::{self, Unreadable};
 use crate::scheduling::locks::LockKey;
-use crate::types::{UncPath, lower_case};
+use crate::types::UncPath;
 
 /// How many of the remaining mappings are named.
 const NAMED: usize = 3;
@@ -61,12 +60,4 @@ fn remove_if_stale(run: Run<'_>, path: &str, mapping: &Instance) -> OperationRes
         Ok(true)
     });
     removed.unwrap_or(Ok(false))
-}
-
-/// Returns the mappings to other shares of the server of `remote`, with their remote paths in lower case.
-fn others(run: Run<'_>, remote: &UncPath) -> OperationResult<Vec<(String, Instance)>> {
-    let (share, server) = (remote.share(), format!(r"\\{}\", remote.server()));
-    let mappings = query(run, Namespace::Smb, &format!("SELECT * FROM {CLASS}"))?;
-    let named = mappings.into_iter().filter_map(|mapping| Some((lower_case(mapping.text("RemotePath")?), mapping)));
-    Ok(named.filter(|(path, _)| path.starts_with(&server) && *path != share).collect())
 }

@@ -14,7 +14,7 @@ use crate::readings;
 use crate::readings::node_volumes;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, caught};
+use crate::scheduling::stop::{RunResult, caught, failed};
 use crate::types::VolumeId;
 
 /// Formats a volume with NTFS. Succeeds without a change if the volume already has NTFS; another file system is an
@@ -76,10 +76,9 @@ impl FormatVolume {
         match readings::file_system::or_reported(run, self.volume, detected)? {
             FileSystem::Raw => node_volumes::refuse_volume(run.without_provider(), self.volume).map(|()| true),
             FileSystem::Ntfs => Ok(false),
-            FileSystem::Other(name) => Err(OperationError::precondition(format!(
+            FileSystem::Other(name) => failed(OperationError::precondition(format!(
                 "the volume has the file system {name}, which csi-proxy does not overwrite"
-            ))
-            .into()),
+            ))),
         }
     }
 

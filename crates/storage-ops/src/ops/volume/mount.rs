@@ -19,7 +19,7 @@ use crate::readings;
 use crate::readings::node_volumes;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::stop::{RunResult, failed};
 use crate::types::{HostPath, VolumeId};
 
 /// Mounts a volume at an empty directory. Succeeds without a change if the volume is already mounted there. A volume
@@ -68,9 +68,7 @@ impl Operation for MountVolume {
             Some(link) => match link.volume() {
                 Some(mounted) if mounted == self.volume => return Ok(()),
                 Some(mounted) if readings::volume::exists(run, mounted)? => {
-                    return Err(
-                        OperationError::precondition(format!("volume {mounted} is mounted at that path")).into()
-                    );
+                    return failed(OperationError::precondition(format!("volume {mounted} is mounted at that path")));
                 }
                 // The mount point is stale: its volume no longer exists.
                 Some(mounted) => {
@@ -78,7 +76,7 @@ impl Operation for MountVolume {
                     remove_mount_point(run, &entry, target, mounted)?;
                     target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
                 }
-                None => return Err(refused_links::refusal_of(&link, entry.leaf().display()).into()),
+                None => return failed(refused_links::refusal_of(&link, entry.leaf().display())),
             },
         }
         run.begin_mutation()?;
@@ -242,9 +240,9 @@ impl Operation for UnmountVolume {
         match Link::of(&*target)?.and_then(|link| link.volume()) {
             Some(mounted) if mounted == self.volume => {}
             Some(mounted) => {
-                return Err(OperationError::precondition(format!("volume {mounted} is mounted at that path")).into());
+                return failed(OperationError::precondition(format!("volume {mounted} is mounted at that path")));
             }
-            None => return Err(OperationError::precondition("no volume is mounted at that path").into()),
+            None => return failed(OperationError::precondition("no volume is mounted at that path")),
         }
         if readings::volume::exists(run, self.volume)? {
             readings::volume::locked_disk_of(run, self.volume)?;

@@ -22,7 +22,7 @@ use crate::readings;
 use crate::readings::node_volumes;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, caught};
+use crate::scheduling::stop::{RunResult, caught, failed};
 use crate::types::{DiskNumber, VolumeId};
 
 /// The volume to resize.
@@ -87,7 +87,7 @@ impl Operation for ResizeVolume {
         readings::disk::update(run, &disk)?;
         let extent = readings::volume::extent(run, volume)?;
         if DiskNumber(extent.disk_number) != number {
-            return Err(OperationError::precondition(format!("the disk of the volume is no longer {number}")).into());
+            return failed(OperationError::precondition(format!("the disk of the volume is no longer {number}")));
         }
         let table = readings::disk::partition_table(run, &disk)?;
         let partition = table.partitions.iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
@@ -126,7 +126,7 @@ impl ResizeVolume {
         let max = (end / MIB * MIB).saturating_sub(partition.offset);
         if self.size.saturating_sub(max) >= MIB {
             let reason = format!("{} bytes were requested, but the partition can have at most {max}", self.size);
-            return Err(OperationError::precondition(reason).into());
+            return failed(OperationError::precondition(reason));
         }
         let size = if self.size == 0 { max } else { self.size.min(max) };
         Ok((size >= partition.length + MIB).then_some(size))

@@ -28,9 +28,6 @@ use windows::core::{
 
 use super::super::Apartment;
 
-/// The error of COM when the server has ended.
-pub(super) const SERVER_UNAVAILABLE: HRESULT = HRESULT(0x8007_06ba_u32.cast_signed());
-
 /// How the fake behaves, and what it has recorded.
 pub(super) struct State {
     /// The only namespace.
@@ -39,14 +36,10 @@ pub(super) struct State {
     pub(super) results: usize,
     /// Whether queries return no results, without an end.
     pub(super) hangs: bool,
-    /// The number of broken connections, counted from the oldest.
-    pub(super) broken: usize,
     /// The error that methods return.
     pub(super) method_error: Option<HRESULT>,
     /// What methods post before they return the error: `error_Type` and `error_Code`.
     pub(super) posted: Option<(&'static str, u32)>,
-    /// The number of connections that were made.
-    pub(super) connections: usize,
     /// The calls of `SetBlanket`: the object, whether the pointer is the one that is called, and the two levels.
     pub(super) blankets: Vec<(&'static str, (bool, u32, u32))>,
     /// The timeout of each call of `Next`, in milliseconds.
@@ -81,10 +74,8 @@ impl FakeWmi {
             namespace: r"root\Microsoft\Windows\Storage",
             results: 1,
             hangs: false,
-            broken: 0,
             method_error: None,
             posted: None,
-            connections: 0,
             blankets: Vec::new(),
             timeouts: Vec::new(),
             arguments: Vec::new(),
@@ -144,12 +135,10 @@ impl IWbemLocator_Impl for Locator_Impl {
         _: &BSTR,
         _: Ref<'_, IWbemContext>,
     ) -> Result<IWbemServices> {
-        let mut state = lock(&self.0);
-        if namespace != state.namespace {
+        if namespace != lock(&self.0).namespace {
             return Err(HRESULT(WBEM_E_INVALID_NAMESPACE.0).into());
         }
-        state.connections += 1;
-        Ok(Services(Arc::clone(&self.0), state.connections).into())
+        Ok(Services(Arc::clone(&self.0)).into())
     }
 }
 
@@ -191,9 +180,9 @@ macro_rules! client_security {
     };
 }
 
-/// A connection and its number.
+/// A connection.
 #[implement(IWbemServices, IClientSecurity)]
-struct Services(SharedState, usize);
+struct Services(SharedState);
 
 impl IClientSecurity_Impl for Services_Impl {
     client_security! { "services", IWbemServices }
@@ -208,11 +197,7 @@ type Later<'a> = OutRef<'a, IWbemCallResult>;
 impl IWbemServices_Impl for Services_Impl {
     fn ExecQuery(&self, language: &BSTR, _: &BSTR, _: Flags, _: Context<'_>) -> Result<IEnumWbemClassObject> {
         assert_eq!(language.to_string(), "WQL");
-        let state = lock(&self.0);
-        if self.1 <= state.broken {
-            return Err(SERVER_UNAVAILABLE.into());
-        }
-        let results = (0..state.results).map(|_| partition()).collect();
+        let results = (0..lock(&self.0).results).map(|_| partition()).collect();
         Ok(Enumerator(Arc::clone(&self.0), Mutex::new(results)).into())
     }
 
