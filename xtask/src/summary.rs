@@ -102,8 +102,17 @@ impl Summary {
 
     /// Runs a program and reads the results that it prints.
     pub(crate) fn of_tests(command: &mut Command) -> Self {
+        Self::read(command, process::SILENCE_OF_TESTS)
+    }
+
+    /// Does the same for a program that compiles, and prints nothing meanwhile.
+    pub(crate) fn of_check_with_counts(command: &mut Command) -> Self {
+        Self::read(command, process::SILENCE_OF_CHECKS)
+    }
+
+    fn read(command: &mut Command, longest_silence: Duration) -> Self {
         let mut output = test_output::Reader::default();
-        match process::stream(command, process::SILENCE_OF_TESTS, |line| output.line(line)) {
+        match process::stream(command, longest_silence, |line| output.line(line)) {
             Ok(end) => output.summary(&process::typed(command), &end),
             Err(error) => Self::failed(&format!("`{}`: {error}", process::typed(command))),
         }

@@ -63,7 +63,7 @@ impl Task {
             Self::Lint => Ok(Summary::of_result("lint", lint::run())),
             Self::Docs => Ok(Summary::of_result("docs", docs::run())),
             Self::Prove(options) => Ok(prove::run(options)),
-            Self::Sensitivity => sensitivity::run(),
+            Self::Sensitivity => Ok(sensitivity::run()),
             Self::Mutants(options) => mutants::run(options),
             Self::Facts(options) => facts::task(options),
             Self::Parity(options) => parity::run(options),
