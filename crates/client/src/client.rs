@@ -28,8 +28,8 @@ const MAX_DEADLINE: Duration = Duration::from_hours(24);
 
 /// A client of the csi-proxy of this node.
 ///
-/// It connects when it is first needed. Clones share its connections. It needs a tokio runtime with I/O and time that
-/// runs between the calls too: it is where the client notices that a connection was closed.
+/// The client connects at the first call of a group. Clones share its connections. It needs a tokio runtime with I/O and
+/// time that also runs between the calls, so that the client notices when a connection is closed.
 #[derive(Clone, Debug)]
 pub struct Client {
     connections: Arc<Connections>,
@@ -101,7 +101,7 @@ impl Client {
     /// the messages from their descriptors, and for the RPCs of csi-proxy before 1.0, which the methods of the groups do
     /// not use. Of `versions`, the first that the node serves is called; the messages of the RPC must be the same in all.
     ///
-    /// Taken for a change: [repeated](crate#retries) only if the request was not sent.
+    /// The call may change the node, so it is [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///

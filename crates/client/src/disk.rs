@@ -32,8 +32,8 @@ pub struct DiskLocation {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct DiskIds {
-    /// The first page-83 designator of the device: a text as it is, with inner blanks, or bytes in lower-case
-    /// hexadecimal. May be empty.
+    /// The first page-83 designator of the device: a text unchanged, with inner spaces; bytes in lower-case hexadecimal.
+    /// May be empty.
     pub page83: String,
     /// The serial number as Windows reports it. May be empty or blank.
     pub serial_number: String,
@@ -95,23 +95,23 @@ impl Disk {
         Ok(if is_online { DiskState::Online } else { DiskState::Offline })
     }
 
-    /// Brings the disk online and makes it writable, or takes it offline. Leaves a disk as it is that is in this state
-    /// already. Returns when the volumes of a disk that comes online have arrived.
+    /// Brings the disk online and makes it writable, or takes it offline. A disk that is already in this state is left
+    /// unchanged. When the disk comes online, returns when its volumes have arrived.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the disk does not exist;
-    /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the node itself uses the disk that is to be taken
+    /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the node itself uses a disk that is to be taken
     /// offline.
     pub async fn set_disk_state(&self, disk_number: u32, state: DiskState) -> Result<(), Error> {
         let is_online = state == DiskState::Online;
         self.0.change(v1::SetDiskStateRequest { disk_number, is_online }).await.map(drop)
     }
 
-    /// Gives the disk a GPT and one basic data partition of maximum size, without a drive letter. Leaves a disk as it is
-    /// that has a data partition already. Returns when the volume of the partition has arrived, if the disk is online.
+    /// Gives an empty disk a GPT and one basic data partition of maximum size, without a drive letter. A disk that already
+    /// has a data partition is left unchanged. If the disk is online, returns when the volume of the partition has arrived.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
@@ -124,7 +124,7 @@ impl Disk {
         self.0.change(v1::PartitionDiskRequest { disk_number }).await.map(drop)
     }
 
-    /// Makes Windows look for disks that have come, gone or changed their size.
+    /// Makes Windows look for disks that were added, removed or resized.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn rescan(&self) -> Result<(), Error> {

@@ -9,8 +9,8 @@ const CALL_NUMBER: &str = "csi-proxy-request-id";
 
 /// A failed call.
 ///
-/// `Display` is one line that names the RPC, what the node said, and the number of the call in the log of csi-proxy if
-/// the daemon gave it one. It contains no password.
+/// `Display` is one line with the RPC, the message of the node, and the number of the call in the log of csi-proxy if the
+/// daemon sent one. The line contains no password.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -20,9 +20,9 @@ pub struct Error {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What kind of failure it was: the gRPC code of the daemon, or the code that describes a failure to reach it.
+/// The kind of a failure: the gRPC code of the daemon, or the code for a failure to reach the daemon.
 ///
-/// The csi-proxy written in Go answers every failure with [`Unknown`](Self::Unknown); only the message tells more.
+/// The csi-proxy written in Go answers every failure with [`Unknown`](Self::Unknown); only the message has details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -30,9 +30,9 @@ pub enum ErrorKind {
     InvalidArgument,
     /// The disk, volume, path, share, target or service does not exist.
     NotFound,
-    /// Another object is in the place of the one to create.
+    /// Another object exists where the call would create one.
     AlreadyExists,
-    /// The node refused access; or the pipe did, to the account of the client.
+    /// The node or the pipe refused access.
     PermissionDenied,
     /// The node is in a state in which the call cannot succeed; the message says what to do about it.
     FailedPrecondition,
@@ -42,7 +42,7 @@ pub enum ErrorKind {
     Cancelled,
     /// The deadline of the call has passed. The node finishes any change that it has begun.
     DeadlineExceeded,
-    /// The node has too little of something to perform the call now.
+    /// The node lacks memory, disk space or another resource for the call.
     ResourceExhausted,
     /// The daemon could not be reached, is overloaded or stopping, or the connection to it broke during the call.
     Unavailable,
@@ -86,7 +86,7 @@ impl Error {
         self.rpc
     }
 
-    /// What the daemon said, or why it could not be asked.
+    /// The message of the daemon, or the reason why the daemon could not be called.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -99,8 +99,8 @@ impl Error {
     /// Whether the same call may succeed later without anything being repaired. Every call may be repeated: a change
     /// that has already been made is left as it is.
     ///
-    /// These are the kinds whose gRPC codes kubelet takes to mean that the operation may still be running. A node plugin
-    /// can therefore return the code of the error unchanged.
+    /// Kubelet takes the gRPC codes of these kinds to mean that the operation may still be running, so a node plugin can
+    /// return the code of the error unchanged: see [`grpc_code`](Self::grpc_code).
     pub fn is_retryable(&self) -> bool {
         use ErrorKind::{Aborted, Cancelled, DeadlineExceeded, ResourceExhausted, Unavailable};
         matches!(self.kind, Aborted | Cancelled | DeadlineExceeded | ResourceExhausted | Unavailable)

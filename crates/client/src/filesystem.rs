@@ -16,7 +16,7 @@ use crate::error::Error;
 pub struct Filesystem(pub(crate) Client);
 
 impl Filesystem {
-    /// Returns whether the path exists. A link counts by itself, wherever it leads. False if the parent is missing.
+    /// Returns whether the path exists. A link exists even if its target does not. False if the parent is missing.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn path_exists(&self, path: &str) -> Result<bool, Error> {
@@ -44,8 +44,8 @@ impl Filesystem {
         self.0.change(v1::MkdirRequest { path: path.to_owned() }).await.map(drop)
     }
 
-    /// Removes a directory, a link or a mount point, and never what a link or a mount point leads to. With `force`, a
-    /// directory is removed with its contents, and a missing path is a success.
+    /// Removes a directory, a link or a mount point. The target of a link and the volume of a mount point are never touched.
+    /// With `force`, a directory is removed with its contents, and a missing path is a success.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
@@ -76,7 +76,7 @@ impl Filesystem {
     ///
     /// # Errors
     ///
-    /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) if anything else is at `target_path`;
+    /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) if another object exists at `target_path`;
     /// [`NotFound`](crate::ErrorKind::NotFound) if its parent does not exist.
     pub async fn create_symlink(&self, source_path: &str, target_path: &str) -> Result<(), Error> {
         let (source_path, target_path) = (source_path.to_owned(), target_path.to_owned());

@@ -20,15 +20,15 @@ pub struct TargetPortal {
     pub port: u16,
 }
 
-/// How the two ends of an iSCSI session authenticate.
+/// How the two sides of an iSCSI session authenticate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Authentication<'a> {
-    /// Not at all.
+    /// No authentication.
     None,
-    /// The initiator does, by CHAP.
+    /// The initiator authenticates, with CHAP.
     OneWayChap(Credentials<'a>),
-    /// The initiator does with these credentials, and the target with the secret of
+    /// The initiator authenticates with these credentials, and the target with the secret of
     /// [`set_mutual_chap_secret`](Iscsi::set_mutual_chap_secret).
     MutualChap(Credentials<'a>),
 }
@@ -48,7 +48,7 @@ impl TargetPortal {
 }
 
 impl Iscsi {
-    /// Makes the initiator know the portal. Succeeds if it knows it already.
+    /// Adds a portal to the portals that the initiator knows. Succeeds if the initiator already knows the portal.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn add_target_portal(&self, portal: &TargetPortal) -> Result<(), Error> {
@@ -88,7 +88,7 @@ impl Iscsi {
         portals.into_iter().map(portal).collect()
     }
 
-    /// Opens a session with the target through the portal. Succeeds if it is connected already.
+    /// Opens a session with the target through the portal. Succeeds if the target is already connected.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn connect_target(
@@ -112,7 +112,7 @@ impl Iscsi {
         self.0.change(request).await.map(drop)
     }
 
-    /// Ends the session with the target. Succeeds if it is not connected.
+    /// Ends the session with the target. Succeeds if the target is not connected.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn disconnect_target(&self, portal: &TargetPortal, iqn: &str) -> Result<(), Error> {
@@ -120,7 +120,7 @@ impl Iscsi {
         self.0.change(v1alpha2::DisconnectTargetRequest { target_portal, iqn }).await.map(drop)
     }
 
-    /// Lists the numbers of the disks of the target; none if it is not connected.
+    /// Lists the numbers of the disks of the target. The list is empty if the target is not connected.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn get_target_disks(&self, portal: &TargetPortal, iqn: &str) -> Result<Vec<u32>, Error> {
@@ -135,7 +135,7 @@ impl Iscsi {
         disks.into_iter().map(number).collect()
     }
 
-    /// Sets the secret with which targets authenticate in mutual CHAP. The initiator has one for all of them.
+    /// Sets the secret with which targets authenticate in mutual CHAP. The initiator has one secret for all targets.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///

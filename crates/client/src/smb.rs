@@ -15,7 +15,7 @@ impl Smb {
     /// `local_path`, creates a link to `remote_path` there, by the rules of
     /// [`create_symlink`](crate::Filesystem::create_symlink). Without credentials, the share must allow guests.
     ///
-    /// A mapping that can be read is used again; one that the server refuses is made anew with these credentials.
+    /// An existing mapping that can be read is reused. A mapping that the server refuses is replaced, with these credentials.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///

@@ -61,7 +61,7 @@ pub enum StartType {
 }
 
 impl System {
-    /// Returns the serial number in the BIOS exactly as it is there, blanks included.
+    /// Returns the serial number in the BIOS of the node, including its spaces.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn get_bios_serial_number(&self) -> Result<String, Error> {
@@ -69,7 +69,7 @@ impl System {
         Ok(response.serial_number)
     }
 
-    /// Returns the state of a service and when it is started.
+    /// Returns the state of a service and its start type.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     ///
@@ -82,7 +82,7 @@ impl System {
         Ok(Service { start_type, status: status(response.status()), display_name: response.display_name })
     }
 
-    /// Starts a service and waits up to 30 seconds until it runs. Succeeds if it runs already.
+    /// Starts a service and waits up to 30 seconds until the service runs. Succeeds if the service is already running.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
@@ -93,8 +93,8 @@ impl System {
         self.0.change(v1alpha1::StartServiceRequest { name: name.to_owned() }).await.map(drop)
     }
 
-    /// Stops a service and waits up to 30 seconds until it has stopped. With `force`, the services that depend on it are
-    /// stopped first; without it they make the call fail.
+    /// Stops a service and waits up to 30 seconds until the service has stopped. With `force`, stops the services that depend
+    /// on it first. Without `force`, the call fails if such a service is running.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///

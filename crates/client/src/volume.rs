@@ -19,13 +19,13 @@ pub struct Volume(pub(crate) Client);
 pub struct VolumeStats {
     /// The size in bytes.
     pub total_bytes: u64,
-    /// The size less what is free, in bytes.
+    /// The size minus the free space, in bytes.
     pub used_bytes: u64,
 }
 
 impl Volume {
-    /// Lists the volumes on the disk, or on one of its partitions, the data volume first. Waits a little for the volume
-    /// of a new partition. The list of this csi-proxy is never empty.
+    /// Lists the volumes on the disk or on one of its partitions, the data volume first. If a partition is new, waits until
+    /// its volume arrives. The list is never empty, except from the csi-proxy written in Go.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     ///
@@ -42,22 +42,22 @@ impl Volume {
         Ok(response.volume_ids)
     }
 
-    /// Returns whether the volume has a file system, whichever it is.
+    /// Returns whether the volume has a file system of any kind.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     ///
     /// # Errors
     ///
-    /// An error if that cannot be determined: the answer is never a guess.
+    /// An error if the file system cannot be determined. The answer is never a guess.
     pub async fn is_volume_formatted(&self, volume_id: &str) -> Result<bool, Error> {
         let response = self.0.read(v1::IsVolumeFormattedRequest { volume_id: volume_id.to_owned() }).await?;
         Ok(response.formatted)
     }
 
-    /// Formats the volume with NTFS. Leaves a volume as it is that has NTFS already.
+    /// Formats the volume with NTFS. A volume that already has NTFS is left unchanged.
     ///
-    /// The csi-proxy written in Go formats a volume again that is formatted. Ask
-    /// [`is_volume_formatted`](Self::is_volume_formatted) first where it may serve the node.
+    /// The csi-proxy written in Go formats every volume, also a formatted one. If it may serve the node, call
+    /// [`is_volume_formatted`](Self::is_volume_formatted) first.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
@@ -68,8 +68,8 @@ impl Volume {
         self.0.change(v1::FormatVolumeRequest { volume_id: volume_id.to_owned() }).await.map(drop)
     }
 
-    /// Mounts the volume at an existing, empty directory. Succeeds if it is mounted there already, and replaces a mount
-    /// point whose volume is gone.
+    /// Mounts the volume at an existing, empty directory. Succeeds if the volume is already mounted there, and replaces a
+    /// mount point whose volume no longer exists.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
@@ -81,20 +81,20 @@ impl Volume {
         self.0.change(v1::MountVolumeRequest { volume_id, target_path }).await.map(drop)
     }
 
-    /// Writes what Windows has cached of the volume to its disk, and then removes its mount point.
+    /// Flushes the volume and removes its mount point.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
-    /// An error if nothing is mounted there, or if writing fails; the volume then stays mounted.
+    /// An error if nothing is mounted there, or if flushing fails. If flushing fails, the volume stays mounted.
     pub async fn unmount_volume(&self, volume_id: &str, target_path: &str) -> Result<(), Error> {
         let (volume_id, target_path) = (volume_id.to_owned(), target_path.to_owned());
         self.0.change(v1::UnmountVolumeRequest { volume_id, target_path }).await.map(drop)
     }
 
-    /// Grows the volume to `size_bytes`, or with 0 as far as its disk allows. Succeeds without a change if it has that
-    /// size or more. A disk that has grown needs no [`rescan`](crate::Disk::rescan) first.
+    /// Grows the volume to `size_bytes`, or as far as its disk allows if `size_bytes` is 0. Succeeds without a change if the
+    /// volume already has the size or more. A disk that has grown needs no [`rescan`](crate::Disk::rescan) first.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
