@@ -72,7 +72,7 @@ pub use executor::Executor;
 pub use executor::activity::{ActiveRequest, Activity, LockUse, LockWaitCount, RequestState};
 pub use executor::operation::{Coalesce, Operation};
 pub use executor::progress::{Call, Requester};
-pub use host::fallback::{FallbackCount, fallback_table};
+pub use host::fallback::FallbackCount;
 pub use host::wmi_calls::WmiCallCount;
 pub use node::Node;
 pub use ops::volume::{format::*, mount::*, resize::*, target_path::*};

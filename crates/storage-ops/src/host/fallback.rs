@@ -46,170 +46,34 @@ pub(crate) enum Fallback {
     ProviderCache,
 }
 
-/// The answers that lead to most fallbacks, as [`OperationError::inconclusive`] decides.
-const INCONCLUSIVE: &str = "any error except \"device removed\" and \"medium failed\"";
-
-/// A row of the table in docs/appendix-fallbacks.md.
-struct Row {
-    fallback: Fallback,
-    /// The value of the label `call`.
-    call: &'static str,
-    first: &'static str,
-    answers: &'static str,
-    second: &'static str,
-}
-
-const fn row(
-    fallback: Fallback,
-    call: &'static str,
-    first: &'static str,
-    answers: &'static str,
-    second: &'static str,
-) -> Row {
-    Row { fallback, call, first, answers, second }
-}
-
-const TABLE: [Row; 20] = [
-    row(Fallback::DiskList, "disk_list", "`CM_Get_Device_Interface_List`", INCONCLUSIVE, "`MSFT_Disk.Number`"),
-    row(
-        Fallback::DiskState,
-        "disk_state",
-        "`IOCTL_DISK_GET_DISK_ATTRIBUTES`",
-        INCONCLUSIVE,
-        "`MSFT_Disk.IsOffline` and `IsReadOnly`",
-    ),
-    row(
-        Fallback::SetDiskState,
-        "set_disk_state",
-        "`IOCTL_DISK_SET_DISK_ATTRIBUTES`",
-        "any error except \"device removed\"; 0 stands for a success that has changed nothing",
-        "`MSFT_Disk.Online`, `Offline` and `SetAttributes`",
-    ),
-    row(
-        Fallback::DiskSize,
-        "disk_size",
-        "`IOCTL_DISK_GET_LENGTH_INFO`, then `IOCTL_DISK_GET_DRIVE_GEOMETRY_EX`",
-        INCONCLUSIVE,
-        "`MSFT_Disk.Size`",
-    ),
-    row(
-        Fallback::DiskUpdate,
-        "disk_update",
-        "`IOCTL_DISK_UPDATE_PROPERTIES`, before and after a partition grows",
-        INCONCLUSIVE,
-        "`MSFT_Disk.Refresh`",
-    ),
-    row(
-        Fallback::SerialNumber,
-        "serial_number",
-        "`IOCTL_STORAGE_QUERY_PROPERTY`",
-        INCONCLUSIVE,
-        "`MSFT_Disk.SerialNumber`",
-    ),
-    row(
-        Fallback::PartitionTable,
-        "partition_table",
-        "`IOCTL_DISK_GET_DRIVE_LAYOUT_EX`",
-        INCONCLUSIVE,
-        "`MSFT_Partition` of the disk. For `PartitionDisk`, a report of no partition is no evidence",
-    ),
-    row(
-        Fallback::VolumeDisk,
-        "volume_disk",
-        "`IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS`",
-        INCONCLUSIVE,
-        "`MSFT_Partition` of the `MSFT_Volume`; never for `FormatVolume`",
-    ),
-    row(
-        Fallback::VolumesOfDisk,
-        "volumes_of_disk",
-        "`IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS` of all volumes",
-        "any error except \"device removed\" and \"medium failed\", or no answer in time (121), from a volume, if a data partition \
-         of the disk has no volume",
-        "`MSFT_Volume` of each `MSFT_Partition` of the disk",
-    ),
-    row(Fallback::VolumeList, "volume_list", "`FindFirstVolume`", INCONCLUSIVE, "`MSFT_Volume`, if it has the volume"),
-    row(
-        Fallback::VolumeSize,
-        "volume_size",
-        "`FileFsFullSizeInformation`",
-        "any error except \"device removed\", \"medium failed\" and \"no file system\"",
-        "`MSFT_Volume.Size` and `SizeRemaining`, if the size is not 0",
-    ),
-    row(
-        Fallback::FileSystem,
-        "file_system",
-        "`FileFsAttributeInformation` and reading the first sectors",
-        INCONCLUSIVE,
-        "after 1, 50 or 87, opening the root directory, if that fails with 1005; `MSFT_Volume.FileSystemType`, if it names a \
-         file system",
-    ),
-    row(
-        Fallback::Mount,
-        "mount",
-        "`SetVolumeMountPoint`",
-        "any error except: the directory is not empty or is no directory; the volume is gone, full, write-protected or fails",
-        "`MSFT_Partition.AddAccessPath`; after 32, `SetVolumeMountPoint` without a handle on the directory",
-    ),
-    row(
-        Fallback::Unmount,
-        "unmount",
-        "`DeleteVolumeMountPoint`",
-        "any error, if the directory is still a mount point",
-        "`MSFT_Partition.RemoveAccessPath`; after 32, `DeleteVolumeMountPoint` without a handle on the directory",
-    ),
-    row(Fallback::Flush, "flush", "`FlushFileBuffers` of the volume", INCONCLUSIVE, "`MSFT_Volume.Flush`"),
-    row(
-        Fallback::TargetVolume,
-        "target_volume",
-        "`GetFinalPathNameByHandle`",
-        INCONCLUSIVE,
-        "the reparse point of the path or of its target",
-    ),
-    row(
-        Fallback::BiosSerialNumber,
-        "bios_serial_number",
-        "`GetSystemFirmwareTable`",
-        "any error",
-        "`Win32_BIOS.SerialNumber`",
-    ),
-    row(
-        Fallback::PathLookup,
-        "path_lookup",
-        "`NtCreateFile` with `OBJ_DONT_REPARSE`",
-        "at start, any answer except 4395 for a path through a link of Windows; 0 stands for a success, which means that the \
-         link was followed. Later, \"parameter not valid\" or \"not supported\"",
-        "`NtCreateFile` for each component",
-    ),
-    row(
-        Fallback::CreateLink,
-        "create_link",
-        "`FSCTL_SET_REPARSE_POINT` on a handle with `FILE_DELETE_ON_CLOSE`, and `FileDispositionInfoEx`, which keeps the link",
-        "any error except: the account lacks the right (1314), the disk is full (112) or write-protected (19), the name is too long (206)",
-        "the same without `FILE_DELETE_ON_CLOSE`, as in Go's standard library; the object is deleted if it does not become \
-         a link",
-    ),
-    row(
-        Fallback::ProviderCache,
-        "provider_cache",
-        "`MSFT_Disk`, compared with the device before a change, and again after a refresh",
-        "`Size` (1), `IsOffline` (2), `IsReadOnly` (3) or `PartitionStyle` (4) still differs from the device, or the provider \
-         does not report one of them (0). Each change of such a disk costs a refresh and a further query",
-        "the change itself, which the provider may refuse",
-    ),
+/// The fallbacks, each with the value of the label `call`. The table in docs/appendix-fallbacks.md describes them in this order.
+const CALLS: [(Fallback, &str); 20] = [
+    (Fallback::DiskList, "disk_list"),
+    (Fallback::DiskState, "disk_state"),
+    (Fallback::SetDiskState, "set_disk_state"),
+    (Fallback::DiskSize, "disk_size"),
+    (Fallback::DiskUpdate, "disk_update"),
+    (Fallback::SerialNumber, "serial_number"),
+    (Fallback::PartitionTable, "partition_table"),
+    (Fallback::VolumeDisk, "volume_disk"),
+    (Fallback::VolumesOfDisk, "volumes_of_disk"),
+    (Fallback::VolumeList, "volume_list"),
+    (Fallback::VolumeSize, "volume_size"),
+    (Fallback::FileSystem, "file_system"),
+    (Fallback::Mount, "mount"),
+    (Fallback::Unmount, "unmount"),
+    (Fallback::Flush, "flush"),
+    (Fallback::TargetVolume, "target_volume"),
+    (Fallback::BiosSerialNumber, "bios_serial_number"),
+    (Fallback::PathLookup, "path_lookup"),
+    (Fallback::CreateLink, "create_link"),
+    (Fallback::ProviderCache, "provider_cache"),
 ];
 
 impl Fallback {
     fn call(self) -> &'static str {
-        TABLE.iter().find(|row| row.fallback == self).map_or("unknown", |row| row.call)
+        CALLS[self as usize].1
     }
-}
-
-/// Returns the table of all fallbacks, in Markdown.
-pub fn fallback_table() -> String {
-    let head = "| `call` | primary call | answers that lead to the fallback | fallback |\n|---|---|---|---|\n";
-    let line = |row: &Row| format!("| `{}` | {} | {} | {} |\n", row.call, row.first, row.answers, row.second);
-    TABLE.iter().map(line).fold(head.to_owned(), |table, line| table + &line)
 }
 
 /// How often the fallback was taken after one answer of a primary call.
@@ -295,40 +159,26 @@ impl OperationError {
 
 #[cfg(test)]
 mod tests {
-    use std::{env, fs};
-
     use os::OsError;
 
-    use super::{Fallback, FallbackCount, Fallbacks, MAX_CODES, TABLE, fallback_table};
-
-    /// The text above the table.
-    const HEAD: &str = "\
-# Appendix: fallbacks
-
-For developers. `BLESS=1 cargo test -p csi-proxy-storage-ops fallbacks` writes this page. [If Windows answers \
-unexpectedly](windows.md#if-windows-answers-unexpectedly) explains what a fallback is. The first column is the label `call` \
-of the metric `csi_proxy_fallbacks_total`.
-
-";
+    use super::{CALLS, Fallback, FallbackCount, Fallbacks, MAX_CODES};
 
     #[test]
-    fn the_documentation_has_the_table_of_all_fallbacks() {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/appendix-fallbacks.md");
-        let page = HEAD.to_owned() + &fallback_table();
-        if env::var_os("BLESS").is_some() {
-            fs::write(file, &page).expect("the page is written");
-        }
-        assert_eq!(fs::read_to_string(file).expect("the page"), page, "BLESS=1 renews the page");
+    fn the_documentation_describes_each_fallback_by_its_label() {
+        let page = include_str!("../../../../docs/appendix-fallbacks.md");
+        let table = page.lines().skip_while(|line| !line.starts_with("| `call` |")).skip(2);
+        let rows = table.take_while(|line| line.starts_with('|'));
+        let described: Vec<_> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+        assert_eq!(described, CALLS.map(|(_, call)| call));
     }
 
     #[test]
-    fn each_fallback_has_one_row_and_a_name_of_its_own() {
-        for (index, row) in TABLE.iter().enumerate() {
-            assert_eq!(row.fallback as usize, index);
-            assert_eq!(TABLE.iter().filter(|other| other.call == row.call).count(), 1, "{}", row.call);
+    fn each_fallback_has_a_label_of_its_own() {
+        for (index, (fallback, call)) in CALLS.iter().enumerate() {
+            assert_eq!(*fallback as usize, index);
+            assert_eq!(CALLS.iter().filter(|(_, other)| other == call).count(), 1, "{call}");
         }
-        assert_eq!(Fallback::ProviderCache as usize + 1, TABLE.len());
-        assert!(TABLE.len() * (MAX_CODES + 1) <= 1000, "the lines that the log admits of one statement in a minute");
+        assert!(CALLS.len() * (MAX_CODES + 1) <= 1000, "the lines that the log admits of one statement in a minute");
     }
 
     #[test]

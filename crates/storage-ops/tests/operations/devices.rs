@@ -288,14 +288,6 @@ fn a_disk_that_is_removed_while_names_are_compared_is_left_out() {
 }
 
 #[test]
-fn a_name_is_not_reported_as_not_found_while_a_disk_cannot_be_opened() {
-    let sim = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").build();
-    let node = probed(&sim, failing("open", OsError::IO_DEVICE));
-    let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::FailedPrecondition);
-    assert_eq!(error.code(), Some(OsError::IO_DEVICE));
-}
-
-#[test]
 fn each_failure_of_a_wmi_method_has_its_own_kind() {
     const RESCAN: &str = "wmi call MSFT_StorageSetting.UpdateHostStorageCache";
     for (code, kind) in [

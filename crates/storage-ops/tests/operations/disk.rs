@@ -179,20 +179,6 @@ fn a_rescan_shows_the_size_of_a_disk_that_grew() {
     assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), 2 * GIB);
 }
 
-#[test]
-fn a_name_is_not_reported_as_not_found_while_a_disk_cannot_be_read() {
-    let sim = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").build();
-    let unreadable = faults::Fault::each(
-        |call| call.primitive == "control STORAGE_QUERY_PROPERTY",
-        faults::When::Before,
-        faults::FaultAction::Fail(os::OsError::IO_DEVICE),
-    );
-    let probed = faults::Probed::new(sim.process(), unreadable);
-    let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
-    let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::FailedPrecondition);
-    assert_eq!(error.code(), Some(os::OsError::IO_DEVICE));
-}
-
 /// Returns a node on which the calls of `primitive` on NVMe disks fail: disk 1 has the name `pvc-x`, and disk 2, which is on
 /// NVMe, too.
 fn node_with_two_equal_names(primitive: &'static str, code: OsError) -> storage_ops::Node {
