@@ -16,7 +16,7 @@ pub(crate) struct Node {
     pub(crate) host: Host,
     pub(crate) locks: Locks,
     pub(crate) refused_links: RefusedLinks,
-    /// The lock of the standard library: what is done under it is no step of its own.
+    /// Uses the lock of the standard library, so that an access to the objects is no step of the schedule.
     objects: Mutex<BTreeMap<u32, Object>>,
     executor: OnceLock<Weak<Executor>>,
 }

@@ -2,7 +2,7 @@
 //!
 //! A fact is one sentence about what a primitive of [`os`] does. Its check is a function over [`os::Os`] and the objects
 //! that it needs: an empty directory, a raw disk, a volume, a share, a target, a service. The same check runs on the
-//! simulated node ([`SimulatedNode`]) and on this machine ([`local_node`]): Windows, or Wine as far as Wine goes. A fact
+//! simulated node ([`SimulatedNode`]) and on this machine ([`local_node`]), which runs Windows or Wine. A fact
 //! that holds on one of them and fails on the other is a difference between the simulated node and Windows.
 //!
 //! `cargo xtask facts` checks all of them and writes docs/facts.md. Facts that no check covers are in notes.md.

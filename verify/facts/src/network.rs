@@ -85,21 +85,6 @@ pub enum ServiceKind {
 }
 
 impl ServiceKind {
-    /// All kinds.
-    pub const ALL: [Self; 11] = [
-        Self::Plain,
-        Self::First,
-        Self::Second,
-        Self::Third,
-        Self::Slow,
-        Self::SlowToo,
-        Self::Disabled,
-        Self::NeedsDisabled,
-        Self::NeedsMissing,
-        Self::Failing,
-        Self::Unstoppable,
-    ];
-
     /// Returns the name of the kind: the name of the service on a simulated node, and in upper case the end of the
     /// name of the variable of the environment elsewhere.
     pub fn name(self) -> &'static str {

@@ -214,8 +214,8 @@ impl Case<'_> {
         }
         if missing.is_none() && !crashed && matches!(answer, Answer::Succeeded(_)) && !self.is_informative(nth, fault) {
             violations.extend(self.check_success(&answer));
-            // A snapshot does not show whether a cache holds unwritten data. A failed flush may be repeated. A disk that
-            // cannot be flushed at all is taken offline all the same.
+            // A snapshot does not show whether a cache holds unwritten data, so the flushes are counted. An operation may
+            // repeat a failed flush. It takes a disk offline even if every flush fails.
             let is_each = matches!(fault, InjectedFault::FailEach(_));
             if !is_each
                 && self.reference.calls[nth].primitive == "flush"

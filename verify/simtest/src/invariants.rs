@@ -109,7 +109,7 @@ fn table(sim: &Sim, disk: u32) -> Option<Table> {
     Some(Table { style: head.style, disk_id: head.disk_id, partitions })
 }
 
-/// Checks that nothing is held after all operations have ended: no lock, no job, and no handle but those that the node
+/// Checks that no lock, no job and no handle is left after all operations have ended, except the handles that the node
 /// keeps.
 pub fn check_nothing_held(sim: &Sim, node: &Node) -> Vec<String> {
     let mut violations = Vec::new();

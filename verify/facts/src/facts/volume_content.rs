@@ -1,4 +1,4 @@
-//! Volumes as devices, what is on them: `VOL`.
+//! The content and the file system of volumes: `VOL`.
 
 use os::abi::{ControlCode, FsFullSizeInformation, LengthInformation};
 use os::{Access, FsInfo, Handle, OsError, OsResult};
