@@ -41,9 +41,7 @@ type Error = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
     let Arguments { task } = Arguments::parse();
-    if task.needs_setup() {
-        setup::run();
-    }
+    task.set_up();
     let succeeded = match task.run() {
         Ok(summary) => summary.print(),
         Err(error) => {

@@ -11,7 +11,7 @@ use crate::{Error, process, windows, wine, workspace};
 
 /// Programs that builds and tests run, and the Debian packages that contain them. Packages of one group are installed
 /// together, so that a package that does not exist affects no other group.
-const PROGRAMS: [&[(&str, &str)]; 4] = [
+const PROGRAMS: [&[(&str, &str)]; 3] = [
     &[
         ("sg_inq", "sg3-utils"),
         ("dmidecode", "dmidecode"),
@@ -26,30 +26,34 @@ const PROGRAMS: [&[(&str, &str)]; 4] = [
         ("curl", "curl"),
     ],
     &[("valgrind", "valgrind")],
-    &[(windows::LINKER, windows::LINKER_PACKAGE)],
     &[("git", "git")],
 ];
 
-/// Installs Debian packages, the packages of the Python client, and promtool. Prints what is missing afterwards.
-pub(crate) fn run() {
-    if std::env::consts::OS == "windows" {
-        // Nothing but the Python client's packages can be installed there.
-        return report(install_python_packages());
+/// Installs what all tests need. Prints what cannot be installed.
+pub(crate) fn for_tests() {
+    if std::env::consts::OS != "windows" {
+        let mut groups: Vec<_> = PROGRAMS.into_iter().map(missing_packages).collect();
+        if process::output(Command::new("python3").args(["-c", "import ensurepip, venv"])).is_none() {
+            groups.push(vec!["python3-venv"]);
+        }
+        report(install_debian_packages(groups));
+        report(install_promtool());
     }
-    let mut groups: Vec<Vec<&str>> = Vec::new();
-    for programs in PROGRAMS {
-        let missing = programs.iter().filter(|(program, _)| process::find(program).is_none());
-        groups.push(missing.map(|(_, package)| *package).collect());
-    }
-    groups.push(wine::missing_packages());
-    groups.push(windows::missing_packages());
-    if process::output(Command::new("python3").args(["-c", "import ensurepip, venv"])).is_none() {
-        groups.push(vec!["python3-venv"]);
-    }
-    groups.retain(|packages| !packages.is_empty());
-    report(install_debian_packages(&groups));
+    for_windows_programs();
     report(install_python_packages());
-    report(install_promtool());
+}
+
+/// Installs what builds and runs Windows programs.
+pub(crate) fn for_windows_programs() {
+    if std::env::consts::OS != "windows" {
+        let linker = missing_packages(&[(windows::LINKER, windows::LINKER_PACKAGE)]);
+        report(install_debian_packages(vec![linker, windows::missing_packages(), wine::missing_packages()]));
+    }
+}
+
+fn missing_packages(programs: &[(&str, &'static str)]) -> Vec<&'static str> {
+    let missing = programs.iter().filter(|(program, _)| process::find(program).is_none());
+    missing.map(|(_, package)| *package).collect()
 }
 
 fn report(result: Result<(), Error>) {
@@ -58,7 +62,8 @@ fn report(result: Result<(), Error>) {
     }
 }
 
-fn install_debian_packages(groups: &[Vec<&str>]) -> Result<(), Error> {
+fn install_debian_packages(mut groups: Vec<Vec<&str>>) -> Result<(), Error> {
+    groups.retain(|packages| !packages.is_empty());
     if groups.is_empty() {
         return Ok(());
     }

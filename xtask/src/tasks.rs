@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::summary::Summary;
 use crate::{
-    Error, bench, ci, docs, facts, fuzz, lint, mutants, parity, prove, sensitivity, soak, test, verify, windows,
+    Error, bench, ci, docs, facts, fuzz, lint, mutants, parity, prove, sensitivity, setup, soak, test, verify, windows,
 };
 
 #[derive(Parser)]
@@ -48,11 +48,15 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// Returns whether the task runs tests, which need more programs than the compiler.
-    pub(crate) fn needs_setup(&self) -> bool {
-        let builds_only =
-            matches!(self, Self::Lint | Self::Docs | Self::Prove(_) | Self::Sensitivity | Self::Mutants(_));
-        !builds_only && !matches!(self, Self::Fuzz(_))
+    /// Installs what the task needs besides the compiler. Some tools that only one task needs are installed by that task.
+    pub(crate) fn set_up(&self) {
+        match self {
+            Self::Test(_) | Self::Ci | Self::Verify => setup::for_tests(),
+            Self::Facts(_) | Self::Parity(_) | Self::Soak(_) | Self::Bench(_) | Self::Windows(_) => {
+                setup::for_windows_programs();
+            }
+            Self::Lint | Self::Docs | Self::Prove(_) | Self::Sensitivity | Self::Mutants(_) | Self::Fuzz(_) => {}
+        }
     }
 
     pub(crate) fn run(&self) -> Result<Summary, Error> {
