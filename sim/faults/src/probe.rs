@@ -150,15 +150,18 @@ impl Probe for Vec<Arc<dyn Probe>> {
     fn after(&self, call: &Call, mut outcome: Outcome) -> FaultAction {
         let mut action = FaultAction::Go;
         for probe in self.iter().rev() {
-            match (probe.after(call, outcome), action) {
-                (FaultAction::Go, _) | (_, FaultAction::Die) | (FaultAction::Delay(_), FaultAction::Fail(_)) => {}
-                (FaultAction::Delay(more), FaultAction::Delay(delay)) => action = FaultAction::Delay(more + delay),
-                (delay @ FaultAction::Delay(_), FaultAction::Go) => action = delay,
-                (fail @ FaultAction::Fail(error), _) => {
-                    action = fail;
+            match probe.after(call, outcome) {
+                FaultAction::Delay(more) => match action {
+                    FaultAction::Go => action = FaultAction::Delay(more),
+                    FaultAction::Delay(delay) => action = FaultAction::Delay(more + delay),
+                    FaultAction::Fail(_) | FaultAction::Die => {}
+                },
+                FaultAction::Fail(error) if action != FaultAction::Die => {
+                    action = FaultAction::Fail(error);
                     outcome = Outcome::Failed(error);
                 }
-                (FaultAction::Die, _) => {
+                FaultAction::Go | FaultAction::Fail(_) => {}
+                FaultAction::Die => {
                     action = FaultAction::Die;
                     outcome = Outcome::Died;
                 }

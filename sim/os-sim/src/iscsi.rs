@@ -210,8 +210,7 @@ impl Chap {
 
 impl Default for Iscsi {
     fn default() -> Self {
-        let (portals, targets) = (Vec::new(), Vec::new());
-        Self { portals, targets, timeout: CONNECT_TIMEOUT, initiator: Initiator::default() }
+        Self { portals: Vec::new(), targets: Vec::new(), timeout: CONNECT_TIMEOUT, initiator: Initiator::default() }
     }
 }
 

@@ -199,8 +199,7 @@ impl Credential {
 
 impl Default for Smb {
     fn default() -> Self {
-        let (servers, mappings) = (Vec::new(), Vec::new());
-        Self { servers, forbids_stored_credentials: false, timeout: CONNECT_TIMEOUT, mappings }
+        Self { servers: Vec::new(), forbids_stored_credentials: false, timeout: CONNECT_TIMEOUT, mappings: Vec::new() }
     }
 }
 
@@ -421,10 +420,8 @@ impl Mapping {
 
     /// Returns whether the SMB client considers `user` to be the user of the mapping.
     fn is_of(&self, user: Option<&str>) -> bool {
-        match (self.user.as_deref().filter(|_| !self.restored), user) {
-            (Some(own), Some(user)) => own.eq_ignore_ascii_case(user),
-            (own, user) => own == user,
-        }
+        let known = self.user.as_deref().filter(|_| !self.restored);
+        known.map(str::to_ascii_lowercase) == user.map(str::to_ascii_lowercase)
     }
 
     /// Returns whether `remote` is a directory below the mapped path.
@@ -460,7 +457,8 @@ static METHODS: [Method; 2] = [
 fn split(remote: &str) -> Option<(String, String)> {
     let lower = remote.to_lowercase();
     let mut parts = lower.strip_prefix(r"\\")?.split('\\');
-    let (host, share) = (parts.next()?, parts.next()?);
+    let host = parts.next()?;
+    let share = parts.next()?;
     (!host.is_empty() && !share.is_empty()).then(|| (host.to_owned(), share.to_owned()))
 }
 

@@ -373,7 +373,8 @@ impl State {
 
     /// Creates an empty file system.
     pub(crate) fn make_file_system(&mut self, kind: &str, length: u64) -> FileSystem {
-        let (root, serial) = (self.fresh(), scramble(self.counter));
+        let root = self.fresh();
+        let serial = scramble(self.counter);
         FileSystem::new(kind, serial, length, root, self.time_of_day())
     }
 

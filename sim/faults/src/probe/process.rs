@@ -81,7 +81,8 @@ impl<T: ?Sized + Send + Sync> Drop for Owned<T> {
 
 impl ProbedProcess {
     pub(super) fn new(node: Arc<dyn Os>, probe: Box<dyn Probe>) -> Arc<Self> {
-        let (calls, dead) = (AtomicU64::new(0), AtomicBool::new(false));
+        let calls = AtomicU64::new(0);
+        let dead = AtomicBool::new(false);
         Arc::new(Self { node, probe, calls, dead, objects: Mutex::default() })
     }
 

@@ -89,23 +89,8 @@ impl DiskDescription {
         if let Some((key, _)) = volume_keys.into_iter().find(|(_, is_given)| is_bare && *is_given) {
             return Err(format!("{key} needs a volume, but a disk with this content has none"));
         }
-        let known = self.file_system.as_deref().map(|name| (name, KNOWN.contains(&name)));
-        match (self.content, known) {
-            (Content::Raw, Some((name, true))) => {
-                return Err(format!("file_system {name} needs a volume: give the content superfloppy or partitioned"));
-            }
-            (Content::Gpt, Some((name, _))) => {
-                return Err(format!("file_system {name} needs a volume, but a disk with the content gpt has none"));
-            }
-            (Content::Mbr | Content::Partitioned | Content::Superfloppy, Some((name, false)))
-                if self.volume == VolumeHealth::Readable =>
-            {
-                let names = KNOWN.join(", ");
-                return Err(format!(
-                    "Windows cannot mount the file system {name}, only {names}; to simulate it, set volume = \"unmountable\""
-                ));
-            }
-            _ => {}
+        if let Some(name) = &self.file_system {
+            self.check_file_system(name)?;
         }
         let is_formatted = self.file_system.is_some() || self.volume != VolumeHealth::Readable;
         if self.file_system_size.is_some() && !is_formatted {
@@ -120,6 +105,25 @@ impl DiskDescription {
             return Err("grown_to is smaller than size".into());
         }
         Ok(())
+    }
+
+    fn check_file_system(&self, name: &str) -> Result<(), String> {
+        let is_known = KNOWN.contains(&name);
+        match self.content {
+            Content::Raw if is_known => {
+                Err(format!("file_system {name} needs a volume: give the content superfloppy or partitioned"))
+            }
+            Content::Gpt => Err(format!("file_system {name} needs a volume, but a disk with the content gpt has none")),
+            Content::Mbr | Content::Partitioned | Content::Superfloppy
+                if !is_known && self.volume == VolumeHealth::Readable =>
+            {
+                let names = KNOWN.join(", ");
+                Err(format!(
+                    "Windows cannot mount the file system {name}, only {names}; to simulate it, set volume = \"unmountable\""
+                ))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

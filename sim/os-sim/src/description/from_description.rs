@@ -170,7 +170,9 @@ impl State {
     }
 
     fn lay_out(&mut self, disk: &mut Disk, description: &DiskDescription) -> Result<(), DescriptionError> {
-        let (disk_id, reserved_id, part_id) = (self.fresh_uuid(), self.fresh_uuid(), self.fresh_uuid());
+        let disk_id = self.fresh_uuid();
+        let reserved_id = self.fresh_uuid();
+        let part_id = self.fresh_uuid();
         let kind = match description.content {
             Content::Raw => {
                 disk.foreign.clone_from(&description.file_system);
@@ -223,10 +225,8 @@ impl State {
             }
         }
         // A volume that cannot be read still has a file system.
-        let kind = match (named, description.volume) {
-            (None, VolumeHealth::Readable) => None,
-            (named, _) => Some(named.unwrap_or_else(|| "NTFS".into())),
-        };
+        let is_formatted = named.is_some() || description.volume != VolumeHealth::Readable;
+        let kind = is_formatted.then(|| named.unwrap_or_else(|| "NTFS".into()));
         let length = description.file_system_size.map_or(length, |size| size.min(length));
         volume.file_system = kind.map(|kind| self.make_file_system(&kind, length));
         volume

@@ -106,15 +106,18 @@ fn whole_sectors<'a>(disk: &Disk, end: u64, offset: u64, output: &'a mut [u8]) -
 fn read_disk(disk: &Disk, offset: u64, output: &mut [u8]) -> OsResult<usize> {
     let output = whole_sectors(disk, disk.size, offset, output)?;
     output.fill(0);
-    match (disk.layout, disk.volumes().next(), &disk.foreign) {
-        (Layout::Superfloppy, Some(volume), _) => read_volume(volume, offset, output),
-        (Layout::Raw, _, Some(name)) => {
-            write_signature(name, offset, output);
-            for (_, multiple, back, bytes) in AT_END.iter().filter(|(known, ..)| known == name) {
-                write_bytes(disk.size / multiple * multiple - back, bytes, offset, output);
-            }
+    if disk.layout == Layout::Superfloppy
+        && let Some(volume) = disk.volumes().next()
+    {
+        read_volume(volume, offset, output);
+    }
+    if disk.layout == Layout::Raw
+        && let Some(name) = &disk.foreign
+    {
+        write_signature(name, offset, output);
+        for (_, multiple, back, bytes) in AT_END.iter().filter(|(known, ..)| known == name) {
+            write_bytes(disk.size / multiple * multiple - back, bytes, offset, output);
         }
-        _ => {}
     }
     Ok(output.len())
 }

@@ -68,7 +68,8 @@ impl State {
     fn extend(&mut self, handle: u64, id: Uuid, input: &[u8]) -> OsResult<usize> {
         const EXTENDABLE: [&str; 2] = ["NTFS", "ReFS"];
         let (disk, volume) = self.volume(id)?;
-        let (available, sector) = (partition_of(disk, id)?.length, disk.sector);
+        let available = partition_of(disk, id)?.length;
+        let sector = disk.sector;
         let now = match volume.mounted() {
             Err(OsError::UNRECOGNIZED_VOLUME) => return Ok(0),
             Ok(file_system) if !EXTENDABLE.contains(&&*file_system.kind) => return Err(OsError::INVALID_FUNCTION),
@@ -94,8 +95,13 @@ impl State {
                     Err(OsError::UNRECOGNIZED_VOLUME) => None,
                     other => Some(other?),
                 };
-                let (length, read_only) = (partition_of(disk, *id)?.length, disk.is_read_only());
-                answer(&Mounted { file_system: mounted, length, sector: disk.sector, read_only }, class, output)
+                let mounted = Mounted {
+                    file_system: mounted,
+                    length: partition_of(disk, *id)?.length,
+                    sector: disk.sector,
+                    read_only: disk.is_read_only(),
+                };
+                answer(&mounted, class, output)
             }
             Object::File { .. } => {
                 let fs = self.file(handle)?.0;
@@ -104,8 +110,13 @@ impl State {
                     FsId::Volume(id) => self.volume(id)?.0.sector,
                     FsId::Share(..) => SECTOR,
                 };
-                let (length, read_only) = (file_system.length, self.check_writable(fs).is_err());
-                answer(&Mounted { file_system: Some(file_system), length, sector, read_only }, class, output)
+                let mounted = Mounted {
+                    file_system: Some(file_system),
+                    length: file_system.length,
+                    sector,
+                    read_only: self.check_writable(fs).is_err(),
+                };
+                answer(&mounted, class, output)
             }
         }
     }

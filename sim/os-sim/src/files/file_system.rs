@@ -239,7 +239,8 @@ impl FileSystem {
     /// Removes the name of `id`. The record stays until [`Self::forget`].
     pub(crate) fn unlink(&mut self, id: FileId) {
         let Some(file) = self.records.get_mut(&id) else { return };
-        let (parent, name) = (file.parent.take(), file.name.clone());
+        let parent = file.parent.take();
+        let name = file.name.clone();
         if let Some(Body::Directory(children)) =
             parent.and_then(|parent| self.records.get_mut(&parent)).map(|file| &mut file.body)
         {

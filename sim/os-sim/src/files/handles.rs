@@ -231,7 +231,8 @@ impl State {
         if directory_record.grants_nothing {
             return Err(OsError::ACCESS_DENIED);
         }
-        let (id, time) = (self.fresh(), self.time_of_day());
+        let id = self.fresh();
+        let time = self.time_of_day();
         self.file_system_mut(fs)?.add(parent, name, directory, id, time)
     }
 
@@ -396,11 +397,11 @@ impl State {
             Some(PendingDeletion::LastClose) => last,
             None => false,
         };
-        let (named, root) = (record.parent.is_some(), file_system.root == file);
-        if due && named {
+        let is_named = record.parent.is_some();
+        if due && is_named {
             file_system.unlink(file);
         }
-        if last && (due || !named) && !root {
+        if last && (due || !is_named) && file_system.root != file {
             file_system.forget(file);
         }
     }

@@ -150,13 +150,14 @@ impl Iscsi {
     }
 
     fn disconnect(&mut self, target: &ObjectPath, arguments: Arguments<'_>) -> OsResult<(Returned, Vec<Effect>)> {
-        let (session, iqn) = (arguments.text("SessionIdentifier")?, target.text("NodeAddress"));
-        let is_requested = |known: &Session| match (session, iqn) {
-            (None, None) => false,
-            (session, iqn) => {
-                session.is_none_or(|session| session == known.identifier())
-                    && iqn.is_none_or(|iqn| known.iqn.eq_ignore_ascii_case(iqn))
-            }
+        let session = arguments.text("SessionIdentifier")?;
+        let iqn = target.text("NodeAddress");
+        if session.is_none() && iqn.is_none() {
+            return Err(OsError::ISDSC_INVALID_SESSION_ID);
+        }
+        let is_requested = |known: &Session| {
+            session.is_none_or(|session| session == known.identifier())
+                && iqn.is_none_or(|iqn| known.iqn.eq_ignore_ascii_case(iqn))
         };
         if !self.initiator.sessions.iter().any(is_requested) {
             return Err(OsError::ISDSC_INVALID_SESSION_ID);

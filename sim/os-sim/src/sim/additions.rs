@@ -51,7 +51,8 @@ impl State {
     fn add(&mut self, description: &Description, detected: bool) -> Result<Vec<u32>, DescriptionError> {
         self.check_new(description)?;
         let disks = description.disks.iter().map(|disk| self.attach(disk, detected)).collect::<Result<_, _>>()?;
-        let (servers, targets) = (self.smb.servers.len(), self.iscsi.targets.len());
+        let servers = self.smb.servers.len();
+        let targets = self.iscsi.targets.len();
         self.services.services.extend_from_slice(&description.services);
         self.smb.servers.extend_from_slice(&description.smb_servers);
         self.make_share_trees(servers);

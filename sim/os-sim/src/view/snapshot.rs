@@ -80,7 +80,8 @@ impl State {
 
     fn write_disk(&self, disk: &Disk, to: &mut String) -> fmt::Result {
         let style = disk.layout.name();
-        let (offline, read_only) = (disk.is_offline(), disk.is_read_only());
+        let offline = disk.is_offline();
+        let read_only = disk.is_read_only();
         writeln!(to, "disk {} {style} {} offline {offline} read-only {read_only}", disk.number, disk.size)?;
         for part in &disk.partitions {
             let kind = match part.kind {

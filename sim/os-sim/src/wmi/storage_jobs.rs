@@ -204,7 +204,8 @@ impl State {
     }
 
     fn initialize(&mut self, device: DeviceId, gpt: bool) -> u32 {
-        let (id, reserved) = (self.fresh_uuid(), self.fresh_uuid());
+        let id = self.fresh_uuid();
+        let reserved = self.fresh_uuid();
         let Ok(disk) = self.disk_mut(device) else { return code::FAILED };
         if gpt {
             disk.write_gpt(id, reserved);
@@ -225,7 +226,8 @@ impl State {
     }
 
     fn create_partition(&mut self, device: DeviceId, wanted: &NewPartition) -> Returned {
-        let (id, volume) = (self.fresh_uuid(), self.fresh_uuid());
+        let id = self.fresh_uuid();
+        let volume = self.fresh_uuid();
         let letter = wanted.letter.filter(|letter| self.letter(*letter).is_none());
         let is_taken = wanted.letter.is_some() && letter.is_none();
         let Ok(disk) = self.disk_mut(device) else { return returned(code::FAILED) };
