@@ -24,9 +24,8 @@ pub(super) fn check(examination: &mut Examination<'_>) {
         // A directory that cannot be read is reported below.
         let Ok(Some((link, target))) = inspector.link_between(outer, inner) else { continue };
         let target_path = HostPath::parse(&target);
-        let is_target = |path: &HostPath| {
-            target_path.as_ref().is_ok_and(|target| target.is_same(path)) && is_outermost(path)
-        };
+        let is_target =
+            |path: &HostPath| target_path.as_ref().is_ok_and(|target| target.is_same(path)) && is_outermost(path);
         let is_named = all.iter().any(|path| path.is_same(&link));
         if !(is_named && all.iter().any(|path| is_target(path))) {
             let [inner, outer, link] = [*inner, *outer, &link].map(|path| quoted(&path.to_string()));

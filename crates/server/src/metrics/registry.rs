@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::{GROUP_VERSIONS, GroupVersion};
-use storage_ops::{ActiveRequest, Activity, FallbackCount, LockWaitCount, PoolUse, WmiCallCount, RequestState};
+use storage_ops::{ActiveRequest, Activity, FallbackCount, LockWaitCount, PoolUse, RequestState, WmiCallCount};
 
 use crate::metrics::rpc::{self, RpcMetrics};
 use crate::metrics::text_format::{write_head, write_labelled, write_single};
