@@ -1,6 +1,6 @@
 # Proves, for each fact about Windows that needs no second machine, whether it holds: gives the checks two shares of this
 # machine with two users, two iSCSI targets, and services, and runs them. verify/facts/src/local.rs describes the
-# variables; cargo xtask windows facts adds the disks. docs/facts.md then has its column for Windows.
+# variables; cargo xtask windows facts adds the disks. docs/facts.md then has the results on Windows.
 #
 # Runs in Windows PowerShell, for which the module of the target server is made. What it creates, it leaves behind.
 $ErrorActionPreference = 'Stop'

@@ -103,7 +103,8 @@ impl Metrics {
         let help = "Operations that run or wait for a lock or a thread, including operations without a caller.";
         write_single(text, "csi_proxy_operations", "gauge", help, number(executor.running()))?;
         self.write_activity(text)?;
-        let help = "Requests for an existing SMB mapping whose password differs from the one the share was mapped with.";
+        let help =
+            "Requests for an existing SMB mapping whose password differs from the one the share was mapped with.";
         let differences = executor.node().smb_password_differences();
         write_single(text, "csi_proxy_smb_password_differs_total", "counter", help, differences)?;
         let help = "Requests refused because of a link or mount point on a path.";
@@ -138,7 +139,8 @@ impl Metrics {
         let help = "Operations that wait for a lock.";
         let waits = |request: &&ActiveRequest| matches!(request.state, RequestState::WaitingForLock(_));
         write_single(text, "csi_proxy_lock_waiting", "gauge", help, requests.iter().filter(waits).count())?;
-        let help = "Locks held by Windows calls that still hang after their request has ended; their objects stay locked.";
+        let help =
+            "Locks held by Windows calls that still hang after their request has ended; their objects stay locked.";
         let held_by_hung_calls = locks.iter().map(|lock| lock.held_by_others).sum::<usize>();
         write_single(text, "csi_proxy_locks_held_by_hung_calls", "gauge", help, held_by_hung_calls)?;
         let LockWaitCount { waits, time } = executor.lock_waits();
