@@ -148,7 +148,9 @@ impl Summary {
 
     /// Prints how long the steps took, then the report. Returns whether no test failed.
     pub(crate) fn print(&self) -> bool {
-        println!("\n{:<44}{:>9}{:>9}", "step", "wall s", "CPU s");
+        if !self.steps.is_empty() {
+            println!("\n{:<44}{:>9}{:>9}", "step", "wall s", "CPU s");
+        }
         for Step { name, wall, cpu } in &self.steps {
             println!("{name:<44}{:>9.1}{:>9.1}", wall.as_secs_f64(), cpu.as_secs_f64());
         }
