@@ -23,7 +23,7 @@ fn executor_model() -> Summary {
     let mut cargo = workspace::cargo();
     cargo.args(["test", "--test", "model", "--manifest-path", "verify/executor-model/Cargo.toml"]);
     cargo.arg("--target-dir").arg(workspace::target().join("executor-model"));
-    Summary::of_tests(&mut cargo)
+    Summary::of_compiling_tests(&mut cargo)
 }
 
 /// Counts the instructions of calls with callgrind and compares them with the page.

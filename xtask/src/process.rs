@@ -12,7 +12,7 @@ pub(crate) const SILENCE_OF_TESTS: Duration = Duration::from_mins(5);
 /// How long a compiler or another check may print nothing before it is killed.
 pub(crate) const SILENCE_OF_CHECKS: Duration = Duration::from_mins(30);
 /// How long a program may take to end after it has printed its result. Under Wine, a thread can hang at the end.
-const LONGEST_END: Duration = Duration::from_secs(30);
+pub(crate) const LONGEST_END: Duration = Duration::from_secs(30);
 /// How often a silent program is asked whether it has exited.
 const POLL: Duration = Duration::from_millis(500);
 

@@ -102,17 +102,22 @@ impl Summary {
 
     /// Runs a program and reads the results that it prints.
     pub(crate) fn of_tests(command: &mut Command) -> Self {
-        Self::read(command, process::SILENCE_OF_TESTS)
+        Self::read(command, process::SILENCE_OF_TESTS, false)
     }
 
-    /// Does the same for a program that compiles, and prints nothing meanwhile.
-    pub(crate) fn of_check_with_counts(command: &mut Command) -> Self {
-        Self::read(command, process::SILENCE_OF_CHECKS)
+    /// Runs a program that ends after its first result, and reads that result.
+    pub(crate) fn of_test_program(command: &mut Command) -> Self {
+        Self::read(command, process::SILENCE_OF_TESTS, true)
     }
 
-    fn read(command: &mut Command, longest_silence: Duration) -> Self {
+    /// Runs a program that compiles, and prints nothing meanwhile, and reads the results that it prints.
+    pub(crate) fn of_compiling_tests(command: &mut Command) -> Self {
+        Self::read(command, process::SILENCE_OF_CHECKS, false)
+    }
+
+    fn read(command: &mut Command, longest_silence: Duration, ends_with_result: bool) -> Self {
         let mut output = test_output::Reader::default();
-        match process::stream(command, longest_silence, |line| output.line(line)) {
+        match process::stream(command, longest_silence, |line| output.line(line) && ends_with_result) {
             Ok(end) => output.summary(&process::typed(command), &end),
             Err(error) => Self::failed(&format!("`{}`: {error}", process::typed(command))),
         }
@@ -143,7 +148,9 @@ impl Summary {
 
     /// Prints how long the steps took, then the report. Returns whether no test failed.
     pub(crate) fn print(&self) -> bool {
-        println!("\n{:<44}{:>9}{:>9}", "step", "wall s", "CPU s");
+        if !self.steps.is_empty() {
+            println!("\n{:<44}{:>9}{:>9}", "step", "wall s", "CPU s");
+        }
         for Step { name, wall, cpu } in &self.steps {
             println!("{name:<44}{:>9.1}{:>9.1}", wall.as_secs_f64(), cpu.as_secs_f64());
         }

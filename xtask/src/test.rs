@@ -81,7 +81,7 @@ fn linux() -> Summary {
         Some(test_command(program))
     });
     sum += Summary::of_step("linux: documentation examples", || {
-        Ok(Summary::of_tests(workspace::cargo().args(["test", "--workspace", "--doc"])))
+        Ok(Summary::of_compiling_tests(workspace::cargo().args(["test", "--workspace", "--doc"])))
     });
     sum
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::process::End;
+use crate::process::{self, End};
 use crate::summary::{Failure, Skip, Summary};
 
 /// The output of one program.
@@ -113,7 +113,7 @@ impl Reader {
         match end {
             End::Exited(status) if status.success() && self.has_result => {}
             // A thread can hang after the last test.
-            End::Killed(_) if self.has_result => {}
+            End::Killed(limit) if self.has_result && *limit == process::LONGEST_END => {}
             End::Exited(_) if self.has_result && !self.summary.is_success() => {}
             End::Exited(status) => {
                 let state = if self.has_result { "although no test failed" } else { "before it printed its result" };
@@ -230,6 +230,9 @@ mod tests {
         let summary = read(output, &End::Killed(Duration::from_mins(5)));
         assert!(summary.failed[0].name.ends_with("printed nothing for 300s; these tests hang: b"), "{summary:?}");
         // The tests had ended.
-        assert!(read("test result: ok. 1 passed; 0 failed\n", &End::Killed(Duration::from_secs(30))).is_success());
+        let result = "test result: ok. 1 passed; 0 failed\n";
+        assert!(read(result, &End::Killed(process::LONGEST_END)).is_success());
+        // Another result was to come.
+        assert!(!read(result, &End::Killed(Duration::from_mins(5))).is_success());
     }
 }

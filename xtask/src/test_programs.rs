@@ -34,7 +34,7 @@ pub(crate) fn run(name: &str, cargo: &mut Command, start: impl Fn(&Program) -> O
         command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder).arg("--show-output");
         let folder = program.folder.strip_prefix(workspace::root()).unwrap_or(&program.folder);
         let step = format!("{name}: {} {}", folder.display(), program.target);
-        summary += Summary::of_step(&step, || Ok(Summary::of_tests(&mut command)));
+        summary += Summary::of_step(&step, || Ok(Summary::of_test_program(&mut command)));
     }
     summary
 }
