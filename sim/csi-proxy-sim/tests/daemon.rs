@@ -230,13 +230,13 @@ fn groups_that_are_left_out_have_no_endpoint_and_are_announced_and_logged() {
     let folder = folder();
     let daemon = Daemon::start(folder.path(), &["-api-groups=filesystem,volume"]);
     assert_eq!(daemon.announced("11 group-versions with "), "82 RPCs, on 11 endpoints");
-    assert_eq!(daemon.announced("not served, by -api-groups: "), "disk, iscsi, smb, system");
+    assert_eq!(daemon.announced("excluded by -api-groups: "), "disk, iscsi, smb, system");
     let mut sockets = endpoints(folder.path());
     sockets.retain(|socket| !is_of_files_or_volumes(socket));
     assert!(sockets.is_empty(), "{sockets:?}");
     daemon.signal("TERM");
     let (_, _, log) = daemon.end();
-    assert!(log.contains("not served, by -api-groups: disk, iscsi, smb, system"), "{log}");
+    assert!(log.contains("excluded by -api-groups: disk, iscsi, smb, system"), "{log}");
 }
 
 fn is_of_files_or_volumes(name: &OsStr) -> bool {
@@ -345,7 +345,7 @@ fn without_a_log_file_the_log_is_written_to_standard_error() {
     daemon.signal("TERM");
     let (_, _, errors) = daemon.end();
     assert!(errors.contains("INFO serving"), "{errors}");
-    assert!(errors.contains("WARN ignoring the command line from 'false' on"), "{errors}");
+    assert!(errors.contains("WARN 'false' is not a flag; ignoring it and everything after it"), "{errors}");
 }
 
 #[test]
@@ -398,7 +398,7 @@ async fn with_few_descriptors_idle_connections_do_not_keep_a_client_waiting() {
     daemon.signal("TERM");
     let (code, _, log) = daemon.end();
     assert_eq!(code, Some(0));
-    let lowered = "lowered -max-connections from 1024 to 37, because the limit on open files is too low";
+    let lowered = "lowered -max-connections from 1024 to 37: the limit on open files allows no more";
     assert!(log.contains(lowered), "{log}");
 }
 
