@@ -236,7 +236,7 @@ fn groups_that_are_left_out_have_no_endpoint_and_are_announced_and_logged() {
     assert!(sockets.is_empty(), "{sockets:?}");
     daemon.signal("TERM");
     let (_, _, log) = daemon.end();
-    assert!(log.contains("excluded by -api-groups: disk, iscsi, smb, system"), "{log}");
+    assert!(log.contains("-api-groups excludes these groups: disk, iscsi, smb, system"), "{log}");
 }
 
 fn is_of_files_or_volumes(name: &OsStr) -> bool {
