@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
@@ -15,7 +14,7 @@ use os_win32::Windows;
 
 use crate::diskpart_script;
 use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
-use crate::node::{DiskKind, RemovedDisk, System, TestDisk, TestNode, TestVolume, VolumeKind, missing};
+use crate::node::{DiskKind, System, TestDisk, TestNode, TestVolume, VolumeKind, missing};
 
 struct LocalNode {
     os: Windows,
