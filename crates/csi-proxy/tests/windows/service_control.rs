@@ -1,7 +1,8 @@
 //! `sc.exe`, as administrators use it.
 
 use std::env;
-use std::process::Command;
+use std::io;
+use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -160,8 +161,21 @@ fn insist(arguments: &[&str]) {
 }
 
 fn sc(arguments: &[&str]) -> (i32, String) {
-    let output = Command::new("sc.exe").args(arguments).output().expect("sc.exe");
+    let output = run_sc(arguments).or_else(|error| {
+        // Wine answers ERROR_INTERNAL_ERROR when a new process ends before it is initialised. This happens now and then
+        // on a busy machine and says nothing about the service.
+        if error.raw_os_error() != Some(1359) {
+            return Err(error);
+        }
+        println!("sc {arguments:?} could not be started, and is started again: {error}");
+        run_sc(arguments)
+    });
+    let output = output.expect("sc.exe");
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text).trim().to_owned();
     (output.status.code().expect("a code"), text)
+}
+
+fn run_sc(arguments: &[&str]) -> io::Result<Output> {
+    Command::new("sc.exe").args(arguments).output()
 }
