@@ -1,7 +1,7 @@
 //! The tasks of developers and CI: `cargo xtask test` and others. `cargo xtask help` lists them.
 //!
-//! Before its first build, a task that tests runs [`setup`], which installs missing programs as root or in CI. Elsewhere it
-//! reports what is missing, and the tests that need it are skipped and listed.
+//! A task that tests first runs [`setup`], which installs missing programs as root or in CI. Elsewhere, `setup` reports the
+//! missing programs, and the tests that need them are skipped and listed.
 
 use std::process::ExitCode;
 

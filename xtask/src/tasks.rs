@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Task {
     /// Run all tests: on this machine, as Windows programs, and with Go clients
     Test(test::Options),
-    /// Run what a change must pass: checks of format, lints, docs and dependencies, all tests, and the counts of costs
+    /// Run what a change must pass: checks of format, lints, docs and dependencies, all tests, counts of costs
     Ci,
     /// Run the deep checks: prove, parity, sensitivity, soak, fuzz, bench, mutants. Takes hours
     Verify,
@@ -28,9 +28,9 @@ pub(crate) enum Task {
     Docs,
     /// Prove the storage operations: every fault at every call, every race, and long random runs
     Prove(prove::Options),
-    /// Break one rule at a time in a copy of this tree: the simulation tests must detect each one
+    /// Apply patches that each break one rule to a copy of this tree: a test must detect each patch
     Sensitivity,
-    /// Make one small change at a time to the storage operations with cargo-mutants: the tests must detect each one
+    /// Change single expressions of the storage operations with cargo-mutants: the tests must detect each change
     Mutants(mutants::Options),
     /// Check the facts about Windows on the simulated node and under Wine or on Windows, and write docs/facts.md
     Facts(facts::Options),

@@ -103,8 +103,7 @@ impl Disk {
     /// # Errors
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the disk does not exist;
-    /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the node itself uses a disk that is to be taken
-    /// offline.
+    /// [`PermissionDenied`](crate::ErrorKind::PermissionDenied) if the node itself uses a disk that is to be taken offline.
     pub async fn set_disk_state(&self, disk_number: u32, state: DiskState) -> Result<(), Error> {
         let is_online = state == DiskState::Online;
         self.0.change(v1::SetDiskStateRequest { disk_number, is_online }).await.map(drop)

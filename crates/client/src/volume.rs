@@ -9,7 +9,7 @@ use crate::rpc;
 
 /// Volumes of the node, each known by its GUID path with the final backslash, `\\?\Volume{...}\`.
 ///
-/// Paths may lack the drive, which is then the drive of kubelet's directory, and may have forward slashes.
+/// Paths without a drive are on the drive of kubelet's directory. Paths may have forward slashes.
 #[derive(Clone, Debug)]
 pub struct Volume(pub(crate) Client);
 

@@ -25,18 +25,18 @@ use crate::platform::{StopSignals, raise_open_files};
 /// Threads for blocking work other than storage operations: the runtime's own, such as resolving host names.
 const OTHER_THREADS: usize = 16;
 
-/// The least number of threads for asynchronous work. Reads of local files run on these threads too, and all of them except one
-/// may hang if a disk no longer answers.
+/// The minimum number of threads for asynchronous work. Reads of local files run on these threads too; if a disk no longer
+/// answers, all threads except one may hang.
 const LEAST_WORKERS: usize = 4;
 
 /// The environment variable that every process in a HostProcess container has.
 /// <https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/>
 const HOST_PROCESS_CONTAINER: &str = "CONTAINER_SANDBOX_MOUNT_POINT";
 
-/// How long calls may drain in a HostProcess container, whose processes Windows ends 5 seconds after it tells them to stop.
+/// How long calls may drain in a HostProcess container. Windows ends its processes 5 seconds after telling them to stop.
 const CONTAINER_DRAIN: Duration = Duration::from_secs(4);
 
-/// Descriptors for everything but connections: endpoints, evicted connections that have not closed, metrics, the log.
+/// Descriptors that are not for connections: endpoints, evicted connections that have not closed, metrics, the log.
 const OTHER_DESCRIPTORS: usize = 256;
 
 /// A node to serve.
@@ -45,7 +45,7 @@ pub struct Backend {
     pub os: Arc<dyn Os>,
     /// Its name in announcements, such as "this Windows node".
     pub name: String,
-    /// Whether it is the node that this program runs on, so that the program's own files are on it.
+    /// Whether this program runs on the node, so that the program's own files are there.
     pub is_this_node: bool,
 }
 
@@ -182,7 +182,7 @@ fn limits(flags: &Flags) -> Limits {
     }
 }
 
-/// Returns the limit on connections: that of the flag, if the system allows as many open files.
+/// Returns the limit on connections: the value of the flag, if the system allows as many open files.
 ///
 /// A connection over a Unix socket is a descriptor. With fewer descriptors than connections, accepting would fail while idle
 /// connections, which could be evicted, hold all of them.
@@ -195,17 +195,17 @@ fn connections(wanted: usize) -> usize {
     room
 }
 
-/// Returns how many connections a limit on descriptors leaves room for: `wanted`, or fewer.
+/// Returns how many connections, at most `wanted`, are possible with a limit on descriptors.
 fn room_within(limit: usize, wanted: usize) -> usize {
-    // A quarter of a very low limit is still for connections.
+    // If the limit is very low, connections still get a quarter of it.
     limit.saturating_sub(OTHER_DESCRIPTORS).max(limit / 4).clamp(1, wanted.max(1))
 }
 
-/// Logs which flags have no effect or not their full effect, and which groups are not served.
+/// Logs the flags without effect or with a limited effect, and the groups that are not served.
 fn warn(flags: &Flags) {
     if is_cut_short(env::var_os(HOST_PROCESS_CONTAINER).is_some(), flags.drain) {
         tracing::warn!(
-            "Windows ends a HostProcess container 5 seconds after it tells it to stop, so -drain={} is cut short; use -drain={}",
+            "Windows ends a HostProcess container 5 seconds after telling it to stop, so -drain={} is cut short; use -drain={}",
             flags.drain.as_secs(),
             CONTAINER_DRAIN.as_secs()
         );

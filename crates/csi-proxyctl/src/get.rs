@@ -69,8 +69,8 @@ pub(crate) fn command() -> Command {
     Command::new("get")
         .about("Shows disks, volumes, mounts, iSCSI portals or services as a table")
         .after_help(
-            "Without --timeout, each call of get has 10 seconds, and each call of get iscsi 2 minutes. Objects that do not \
-             answer in time are reported after the table of the other objects.\n\n\
+            "By default, get waits 10 seconds for each call, and get iscsi 2 minutes. Objects that do not answer in time \
+             are listed below the table.\n\n\
              csi-proxy has no RPC that lists SMB mappings. Run Get-SmbGlobalMapping on the node.",
         )
         .subcommand_required(true)

@@ -37,9 +37,7 @@ fn command_name(group: Group, rpc: &str) -> String {
 pub(crate) fn group_command(group: Group, api_version: Option<&str>) -> Command {
     let preferred = GroupVersion::of(group).next().expect("each group has a version");
     let (about, more) = summary_and_rest(&dynamic_client::service_comment(preferred));
-    Command::new(group.name())
-        .about(about)
-        .before_help(more)
+    described(group.name(), about, more)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands(operations(group).into_iter().map(|rpc| command(group, rpc, api_version)))
@@ -59,15 +57,19 @@ fn command(group: Group, newest_name: &'static str, api_version: Option<&str>) -
         "Use this version of the group: {versions}. By default, the first of these that the node serves and that has the \
          same messages as {preferred}"
     );
-    Command::new(command_name(group, newest_name))
-        .about(about)
-        .before_help(more)
+    described(command_name(group, newest_name), about, more)
         .after_help(format!("RPC: {}/{}/{}", group.name(), choice.version.version, choice.rpc.name))
         .aliases(names)
         .args(flags)
         .groups(groups)
         .arg(Arg::new(API_VERSION).long(API_VERSION).value_name("VERSION").help(help))
         .arg(args::response_arg())
+}
+
+/// Returns a command with its description. An empty `more` would become empty lines.
+fn described(name: impl Into<clap::builder::Str>, about: String, more: String) -> Command {
+    let command = Command::new(name).about(about);
+    if more.is_empty() { command } else { command.before_help(more) }
 }
 
 /// Splits a comment into its first sentence and what follows, without the paragraph on versions.

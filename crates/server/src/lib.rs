@@ -1,8 +1,8 @@
 //! The gRPC server of csi-proxy.
 //!
 //! The server turns the requests of all group-versions into operations of [`storage_ops`], and their results into
-//! responses. This crate defines which message requests which operation, which status reports which failure, and how
-//! connections and calls are accepted, limited, counted and drained. `storage_ops` defines what an operation does.
+//! responses. It maps messages to operations and failures to status codes, and accepts, limits, counts and drains
+//! connections and calls. `storage_ops` defines what an operation does.
 //!
 //! ```
 //! # use std::{error::Error, io, sync::Arc};
@@ -22,7 +22,7 @@
 //! }
 //! ```
 //!
-//! The layers, from the lowest to the highest. A module uses only modules of its own layer and of the layers below it.
+//! These are the layers, from the lowest to the highest. A module uses only modules of its own layer and of lower layers.
 //!
 //! - `drain`: the phases of a shutdown, and whether the server is ready;
 //! - `admission`: limits on connections, calls, request bodies and unread responses;

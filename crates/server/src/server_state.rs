@@ -1,4 +1,4 @@
-//! The state that all connections and calls of a server share: its limits, and how much of each is in use.
+//! The state that all connections and calls of a server share: its limits, and the use of each limit.
 
 pub(crate) mod failures;
 
@@ -24,10 +24,10 @@ pub(crate) struct ServerState {
     pub(crate) executor: Arc<Executor>,
     pub(crate) connections: Connections,
     pub(crate) request_bodies: Arc<RequestBodies>,
-    /// The calls whose headers have arrived and whose status is not decided yet.
+    /// The calls in progress: their headers have arrived, and their status is not decided yet.
     pub(crate) open_calls: TaskTracker,
     pub(crate) readiness: Readiness,
-    /// Whether the drain time is over, so that running calls are cut off.
+    /// Whether the drain time is over. The server then cuts off running calls.
     pub(crate) drain_is_over: AtomicBool,
     /// The number of the last call.
     pub(crate) last_call: AtomicU64,

@@ -1,8 +1,8 @@
 //! The executor, which runs operations for many callers. It coalesces equal operations, waits for locks without
 //! occupying a thread, and has a separate pool of threads for each kind of work.
 //!
-//! A read ([`Coalesce::Never`]) runs for its caller alone and needs no lock. If it only concerns local files, it runs on
-//! the thread that polls it, as long as enough other threads of the runtime remain free.
+//! A read ([`Coalesce::Never`]) runs for one caller and needs no lock. A read of local files runs on the thread that
+//! polls it, as long as another thread of the runtime remains free.
 //!
 //! A change is a job of its own. A request that equals a job in progress shares its result if [`Operation::COALESCE`]
 //! allows it. A job waits for its locks, then for a thread of its pool, and only then occupies a thread. It keeps its
@@ -65,16 +65,17 @@ struct Job<O: Operation> {
     /// The number of the first request, and the client that made it.
     request: u64,
     client: Option<ClientId>,
-    /// The number of the call that made it.
+    /// The number of the call of that request.
     call: Option<u64>,
     phase: Mutex<Phase>,
     result: watch::Sender<Option<JobResult<O>>>,
 }
 
-/// What an operation runs as.
+/// How an operation runs.
 enum Mode<O: Operation> {
-    /// A read for its caller alone, which nothing cancels once it has a thread.
+    /// As a read for one caller. Nothing cancels a read after it has a thread.
     Read(Arc<Entry>),
+    /// As a change, which several callers may share.
     Change(Arc<Job<O>>),
 }
 
@@ -247,11 +248,11 @@ impl Executor {
 
     /// Waits until no change is queued or running.
     pub async fn idle(&self) {
-        // Fails only without a sender, and this is one.
+        // The wait fails only without a sender, and `self` has one.
         let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
     }
 
-    /// Joins an equal job, or registers a new one that the caller has to run. Returns the number of the request too.
+    /// Joins an equal job, or registers a new job that the caller has to run. Also returns the number of the request.
     fn join_or_begin<O: Operation>(
         self: &Arc<Self>,
         work: Arc<Tracked<O>>,
@@ -385,7 +386,7 @@ impl Executor {
         work.progress.runs_in(pool);
         let (node, work, mode) = (Arc::clone(&self.node), Arc::clone(work), mode.clone());
         let body = move || {
-            // The entry of a read is dropped with this closure.
+            // The closure owns `mode`, and so the entry of a read stays until the read ends.
             if mode.job().is_some_and(|job| !job.advance(Some(Phase::Reading))) {
                 return Err(OperationError::cancelled().into());
             }

@@ -25,8 +25,8 @@
 //!
 //! Operations on the same object run one after the other. Equal operations that are requested through an [`Executor`]
 //! at the same time may share one result. All operations are idempotent: they succeed without a change if the node is
-//! already in the requested state. Before a change that could destroy data, the state is read again under the lock; a
-//! state that cannot be determined is an error.
+//! already in the requested state. Before a change that could destroy data, the state is read again under the lock. If
+//! the state cannot be determined, the operation fails.
 //!
 //! # Layers
 //!
@@ -34,18 +34,18 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `error` | errors, and what a caller can conclude from them |
+//! | `error` | errors: their kinds, from which a caller decides what to do |
 //! | `error_class` | the meaning of Windows' error codes |
 //! | `types` | domain types, into which requests are parsed |
 //! | `config` | settings |
 //! | `sync` | the locks and limits of the executor, which its model replaces |
-//! | `devices` | requests to devices and file systems, and the decoding of their answers; no provider, no thread, no lock |
+//! | `devices` | requests to devices and file systems, and the decoding of their answers; uses no provider, thread or lock |
 //! | `scheduling` | locks, worker threads and their quotas, the context of a running operation, the request to run it again |
 //! | `host` | Windows as the crate uses it: primitives, timeouts, queries of devices that may hang, counters |
 //! | `paths` | paths below a working directory, opened handle by handle; links; removal of trees |
 //! | `node` | the state of a node, and one run of an operation on it |
 //! | `provider` | WMI, and the storage provider behind it |
-//! | `readings` | what operations read: from a device or, if its answer says nothing, from the storage provider |
+//! | `readings` | the state of disks and volumes, from a device or, if the device gives no usable answer, from the storage provider |
 //! | `executor` | the execution of operations: [`Node`] on the caller's thread, [`Executor`] for many callers |
 //! | `ops` | the operations, one file for each API group |
 //! | [`inspect`] | single native readings, for diagnosing a node |

@@ -7,6 +7,7 @@ mod files;
 
 use std::env;
 use std::io::{self, Write as _};
+use std::iter;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command};
@@ -23,6 +24,9 @@ use tonic::{Code, Response, Status};
 use transport::address::Location;
 
 use crate::control_api::{self, ContainerFilesClient, SimulationClient};
+
+/// The program in the help and in errors.
+const NAME: &str = "csi-proxy-sim ctl";
 
 /// The clients of a running csi-proxy-sim.
 struct Simulator {
@@ -68,8 +72,8 @@ impl From<Status> for Error {
 
 /// Runs the command with the arguments of this process, the first of which is `ctl`.
 pub fn main() -> io::Result<ExitCode> {
-    // The word `ctl` takes the place of the name of the program.
-    let matches = match args::parse(command(), env::args_os().skip(1)) {
+    let program = iter::once(NAME.into());
+    let matches = match args::parse(command(), program.chain(env::args_os().skip(2))) {
         Ok(matches) => matches,
         Err(code) => return Ok(code),
     };
@@ -85,7 +89,7 @@ pub fn main() -> io::Result<ExitCode> {
 
 /// Returns the command line.
 fn command() -> Command {
-    let command = args::program("csi-proxy-sim ctl", "2m")
+    let command = args::program(NAME, "2m")
         .about("Changes a running csi-proxy-sim: disks, servers, faults, files")
         .before_help(
             "These commands work only with csi-proxy-sim, never with a real node. They use the socket sim-control.sock in \

@@ -83,7 +83,7 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
 pub static CSI_PROXY_SIM_DOCTOR: Program<DoctorFlags> = Program {
     name: "csi-proxy-sim doctor",
     about: "Examines a simulated node as csi-proxy doctor examines a Windows node.\n\
-            The node is as it starts; a running csi-proxy-sim is not asked.",
+            The node is as at its start; a running csi-proxy-sim is not queried.",
     commands: &[("[FLAGS]", "examine the node")],
     own_flags: &[
         Section {

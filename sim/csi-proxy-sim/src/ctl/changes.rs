@@ -36,10 +36,10 @@ pub(super) fn commands() -> Vec<Command> {
             .arg(switch("daemon-only", "Restart the daemon alone, as when it is upgraded")),
         Command::new("node")
             .about("Prints the simulated node as a node file")
-            .before_help("It has the passwords of the simulated servers. Comments name what it leaves out."),
+            .before_help("The file contains the passwords of the simulated servers. Comments in it name what it leaves out."),
         Command::new("save")
-            .about("Writes the simulated node to the file of csi-proxy-sim's flag -state")
-            .before_help("csi-proxy-sim does so itself within a second of a change, and when it ends."),
+            .about("Writes the simulated node to the state file (flag -state)")
+            .before_help("csi-proxy-sim also writes this file by itself, within a second of a change and when it ends."),
     ]
 }
 

@@ -39,13 +39,12 @@ pub(super) fn commands() -> Vec<Command> {
     vec![
         Command::new("disks")
             .about("Lists the disks of the simulated node, including unplugged ones")
-            .before_help("The size is the actual one; -o wide also shows the size that Windows last read.")
+            .before_help("Shows the actual size of each disk. -o wide also shows the size that Windows last read.")
             .arg(table_arg()),
         Command::new("add")
             .about("Adds disks, servers, services and files from a node file")
             .before_help(
-                "All objects of the file are added, or none. It has the form of a node file of csi-proxy-sim, without \
-                 bios_serial and timing.",
+                "Adds all objects of the file, or none. The file is a node file without bios_serial and timing.",
             )
             .arg(argument("file", "FILE", "The file; - for standard input"))
             .arg(undetected_arg())
@@ -58,10 +57,20 @@ pub(super) fn commands() -> Vec<Command> {
                     .value_name("SIZE")
                     .required(true)
                     .value_parser(|text: &str| quantity::size(text))
-                    .help("Its size, such as 10Gi"),
+                    .help("Size of the disk, such as 10Gi"),
             )
-            .arg(Arg::new("serial").long("serial").value_name("TEXT").help("Its serial number [default: a new one]"))
-            .arg(Arg::new("location").long("location").value_name("TEXT").help("Its location, which has the LUN"))
+            .arg(
+                Arg::new("serial")
+                    .long("serial")
+                    .value_name("TEXT")
+                    .help("Serial number of the disk [default: a new one]"),
+            )
+            .arg(
+                Arg::new("location")
+                    .long("location")
+                    .value_name("TEXT")
+                    .help("Location of the disk, which contains the LUN"),
+            )
             .arg(Arg::new("set").long("set").value_name("KEY=VALUE").action(ArgAction::Append).help(
                 "Another key of a disk in a node file, with a value in TOML, such as offline=true or \
                  'page83={ ascii = \"Google  pvc-1\" }'. May be repeated",
@@ -69,15 +78,15 @@ pub(super) fn commands() -> Vec<Command> {
             .arg(undetected_arg())
             .arg(response_arg()),
         Command::new("unplug")
-            .about("Unplugs a disk without warning; what is on it is kept")
+            .about("Unplugs a disk without warning, and keeps its data")
             .before_help("Prints the handle with which `csi-proxy-sim ctl plug` plugs the disk in again.")
             .arg(number())
             .arg(response_arg()),
         Command::new("plug")
             .about("Plugs an unplugged disk in again")
-            .before_help("Prints the number of the disk, which may differ from the one that it had.")
+            .before_help("Prints the number of the disk, which may have changed.")
             .arg(
-                argument("handle", "HANDLE", "Its handle, as `csi-proxy-sim ctl disks` shows it")
+                argument("handle", "HANDLE", "Handle of the disk, as `csi-proxy-sim ctl disks` shows it")
                     .value_parser(quantity::number::<u64>),
             )
             .arg(undetected_arg())

@@ -44,36 +44,36 @@ pub(super) fn commands() -> Vec<Command> {
             .before_help(
                 "A call must meet all conditions that are given. An example: every format fails.\n\n    \
                  csi-proxy-sim ctl inject --code 0x80041001 \\\n        --primitive 'wmi call MSFT_Volume.Format'\n\n\
-                 A code that csi-proxy takes to be temporary, such as 5 (access denied), shows only after several attempts \
-                 have failed.",
+                 csi-proxy repeats a call after some codes, such as 5 (access denied). Such a fault shows only after several \
+                 attempts.",
             )
             .arg(flag(
                 "primitive",
                 "NAME",
-                "The primitive, as `csi-proxy-sim ctl primitives` lists it; a final * matches anything",
+                "Only calls of this primitive, as `csi-proxy-sim ctl primitives` lists it; a final * matches any text",
             ))
-            .arg(flag("object", "TEXT", "A part of the path, service or WMI object that the call is for"))
+            .arg(flag("object", "TEXT", "Only calls whose path, service name, WMI query or WMI path contains this text"))
             .arg(
                 flag("disk", "NUMBER", "Only calls on this disk, its volumes and their files")
                     .value_parser(quantity::number::<u32>),
             )
-            .arg(number("skip", "How many of these calls succeed first"))
-            .arg(number("count", "How many calls are disturbed after that [default: all]"))
-            .arg(switch("after", "Let the call have its effect before it is disturbed"))
+            .arg(number("skip", "Number of these calls to leave undisturbed first"))
+            .arg(number("count", "Number of calls to disturb after those [default: all]"))
+            .arg(switch("after", "Disturb the call after it has had its effect"))
             .arg(
                 flag("code", "CODE", "Fail with this code, such as 5 or 0x80041001")
                     .value_parser(|text: &str| code(text)),
             )
             .arg(
-                flag("delay", "TIME", "Take this much longer, such as 30s")
+                flag("delay", "TIME", "Delay the call by this time, such as 30s")
                     .value_parser(|text: &str| quantity::duration(text)),
             )
-            .arg(switch("crash", "Crash the daemon, which then starts again; needs --count").requires("count"))
+            .arg(switch("crash", "Crash the daemon, which then starts again. Requires --count").requires("count"))
             .group(ArgGroup::new("action").args(["code", "delay", "crash"]).required(true))
             .arg(response_arg()),
-        Command::new("faults").about("Lists the faults, with how many calls each has disturbed").arg(table_arg()),
+        Command::new("faults").about("Lists the faults, with the number of calls that each has disturbed").arg(table_arg()),
         Command::new("clear-faults")
-            .about("Removes a fault, or all")
+            .about("Removes one fault or all faults")
             .before_help("Calls that a fault has already delayed stay delayed until `csi-proxy-sim ctl restart`.")
             .arg(
                 Arg::new("id")
@@ -82,7 +82,7 @@ pub(super) fn commands() -> Vec<Command> {
                     .help("The fault, as `csi-proxy-sim ctl faults` shows it [default: all]"),
             ),
         Command::new("primitives")
-            .about("Lists the primitives that the daemon has called, for inject")
+            .about("Lists the primitives that the daemon has called, for the command inject")
             .before_help("A primitive is one call of Windows, such as `open` or `wmi call MSFT_Volume.Format`.")
             .arg(table_arg()),
     ]

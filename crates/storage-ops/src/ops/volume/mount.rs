@@ -200,7 +200,8 @@ fn remove_mount_point(run: Run<'_>, entry: &EntryRef, target: Box<dyn Handle>, v
     if is_removed(&*entry.open()?)? { Ok(()) } else { Ok(removed?) }
 }
 
-/// Writes the cache of a volume to its disk and removes its mount point, but not the directory.
+/// Writes the cache of a volume to its disk (`FlushFileBuffers`), and then removes its mount point
+/// (`DeleteVolumeMountPoint`), but not the directory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UnmountVolume {
     /// The volume.
