@@ -17,116 +17,121 @@ use os::{
 /// methods it changes. Calls without a method here are always forwarded. Add a method when a layer needs it.
 #[expect(missing_docs, reason = "each method is the primitive of the same name, on the object it receives")]
 pub trait Layer: Send + Sync + 'static {
+    /// Makes a call that the layer forwards. A layer that treats all calls alike overrides only this method.
+    fn around<T>(&self, call: impl FnOnce() -> T) -> T {
+        call()
+    }
+
     fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
-        node.open(path, how)
+        self.around(|| node.open(path, how))
     }
 
     fn device_interfaces(&self, node: &dyn Os, class: Uuid) -> OsResult<Vec<U16String>> {
-        node.device_interfaces(class)
+        self.around(|| node.device_interfaces(class))
     }
 
     fn reenumerate(&self, node: &dyn Os, interface: &U16Str) -> OsResult<()> {
-        node.reenumerate(interface)
+        self.around(|| node.reenumerate(interface))
     }
 
     fn volumes(&self, node: &dyn Os) -> OsResult<Vec<U16String>> {
-        node.volumes()
+        self.around(|| node.volumes())
     }
 
     fn volume_paths(&self, node: &dyn Os, volume: &U16Str) -> OsResult<Vec<U16String>> {
-        node.volume_paths(volume)
+        self.around(|| node.volume_paths(volume))
     }
 
     fn set_volume_mount_point(&self, node: &dyn Os, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
-        node.set_volume_mount_point(directory, volume)
+        self.around(|| node.set_volume_mount_point(directory, volume))
     }
 
     fn delete_volume_mount_point(&self, node: &dyn Os, directory: &U16Str) -> OsResult<()> {
-        node.delete_volume_mount_point(directory)
+        self.around(|| node.delete_volume_mount_point(directory))
     }
 
     fn firmware_table(&self, node: &dyn Os, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
-        node.firmware_table(provider, table, output)
+        self.around(|| node.firmware_table(provider, table, output))
     }
 
     fn registry_text(&self, node: &dyn Os, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
-        node.registry_text(key, value)
+        self.around(|| node.registry_text(key, value))
     }
 
     fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        parent.open_child(name, how)
+        self.around(|| parent.open_child(name, how))
     }
 
     fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        parent.open_below(path, how)
+        self.around(|| parent.open_below(path, how))
     }
 
     fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
-        handle.control(code, input, output)
+        self.around(|| handle.control(code, input, output))
     }
 
     fn query(&self, handle: &dyn Handle, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
-        handle.query(class, output)
+        self.around(|| handle.query(class, output))
     }
 
     fn set(&self, handle: &dyn Handle, class: FileInfo, input: &[u8]) -> OsResult<()> {
-        handle.set(class, input)
+        self.around(|| handle.set(class, input))
     }
 
     fn query_fs(&self, handle: &dyn Handle, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
-        handle.query_fs(class, output)
+        self.around(|| handle.query_fs(class, output))
     }
 
     fn list(&self, handle: &dyn Handle, restart: bool, output: &mut [u8]) -> OsResult<()> {
-        handle.list(restart, output)
+        self.around(|| handle.list(restart, output))
     }
 
     fn final_path(&self, handle: &dyn Handle, form: PathForm) -> OsResult<U16String> {
-        handle.final_path(form)
+        self.around(|| handle.final_path(form))
     }
 
     fn security_descriptor(&self, handle: &dyn Handle) -> OsResult<SecurityDescriptor> {
-        handle.security_descriptor()
+        self.around(|| handle.security_descriptor())
     }
 
     fn read(&self, handle: &dyn Handle, offset: u64, output: &mut [u8]) -> OsResult<usize> {
-        handle.read(offset, output)
+        self.around(|| handle.read(offset, output))
     }
 
     fn flush(&self, handle: &dyn Handle) -> OsResult<()> {
-        handle.flush()
+        self.around(|| handle.flush())
     }
 
     fn close(&self, handle: Box<dyn Handle>) {
-        drop(handle);
+        self.around(|| drop(handle));
     }
 
     fn service_config(&self, service: &dyn Service) -> OsResult<ServiceConfig> {
-        service.config()
+        self.around(|| service.config())
     }
 
     fn service_state(&self, service: &dyn Service) -> OsResult<u32> {
-        service.state()
+        self.around(|| service.state())
     }
 
     fn active_dependents(&self, service: &dyn Service) -> OsResult<Vec<U16String>> {
-        service.active_dependents()
+        self.around(|| service.active_dependents())
     }
 
     fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
-        wmi.query(namespace, wql, deadline)
+        self.around(|| wmi.query(namespace, wql, deadline))
     }
 
     fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
-        wmi.call(call, deadline)
+        self.around(|| wmi.call(call, deadline))
     }
 
     fn block_on(&self, clock: &dyn Clock, wait: Pin<&mut dyn Future<Output = ()>>) {
-        clock.block_on(wait);
+        self.around(|| clock.block_on(wait));
     }
 
     fn run_watched(&self, clock: &dyn Clock, patience: Duration, work: WatchedWork) -> bool {
-        clock.run_watched(patience, work)
+        self.around(|| clock.run_watched(patience, work))
     }
 }
 
