@@ -28,7 +28,7 @@ async fn each_driver_works_on_a_fresh_node_with_this_number_of_calls() {
     let mut counted = Vec::new();
     let sequences = Sequence::all().expect("valid sequences");
     for sequence in &sequences {
-        let daemon = Daemon::start_on(Sim::default_node().fast(), Vec::new()).await.expect("a daemon");
+        let daemon = Daemon::start_on(Sim::default_node().fast(), Vec::new()).expect("a daemon");
         let report = run(sequence, &daemon, &mut Screen::new(io::sink())).await;
         assert_eq!(report.unexpected, Vec::<String>::new(), "{}", sequence.driver);
         assert!(report.checks > 0, "{}: nothing was checked", sequence.driver);
