@@ -60,7 +60,7 @@ impl Comparison {
     fn judge(&mut self, number: usize, call: &Call, before: &Tree, results: &(Answer, Answer), trees: &(Tree, Tree)) {
         let difference = Difference { call, before, go: &results.0, own: &results.1, trees };
         let judgement = difference.judge();
-        self.counts.add(call, &judgement);
+        self.counts.add(judgement);
         if let Judgement::Undeclared = judgement {
             let text = format!("call {number}: {difference}");
             println!("undeclared: {text}");

@@ -1,32 +1,20 @@
 //! Directory trees on drive C: of a Wine prefix, which are made, read and compared from Linux.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::{fmt, fs};
 
 /// What a path leads to.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Directory,
-    /// A file, and whether it may be written.
     File {
-        writable: bool,
-        content: Vec<u8>,
+        is_writable: bool,
+        content: String,
     },
     /// A symbolic link, which neither program can create under Wine.
     Link,
-}
-
-impl fmt::Debug for Entry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Directory => f.write_str("directory"),
-            Self::File { writable: true, content } => write!(f, "file of {} bytes", content.len()),
-            Self::File { writable: false, content } => write!(f, "read-only file of {} bytes", content.len()),
-            Self::Link => f.write_str("link"),
-        }
-    }
 }
 
 /// All entries in which the calls take place, by their paths from the drive's root, with backslashes.
@@ -81,8 +69,8 @@ impl Drive {
                 self.read_directory(path, tree)?;
                 Entry::Directory
             } else if metadata.is_file() {
-                let writable = !metadata.permissions().readonly();
-                Entry::File { writable, content: fs::read(path)? }
+                let is_writable = !metadata.permissions().readonly();
+                Entry::File { is_writable, content: fs::read_to_string(path)? }
             } else {
                 Entry::Link
             };
@@ -108,9 +96,9 @@ impl Drive {
             match entry {
                 Entry::Directory => fs::create_dir_all(path)?,
                 Entry::Link => return Err(ErrorKind::Unsupported.into()),
-                Entry::File { writable, content } => {
+                Entry::File { is_writable, content } => {
                     fs::write(&path, content)?;
-                    if !writable {
+                    if !is_writable {
                         let mut permissions = fs::metadata(&path)?.permissions();
                         permissions.set_readonly(true);
                         fs::set_permissions(path, permissions)?;
