@@ -8,7 +8,7 @@ use std::time::Duration;
 use os::abi::{ControlCode, SecurityDescriptor};
 use os::{
     CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, Os, OsResult, PathForm,
-    Service, ServiceAccess, ServiceConfig, Time, U16Str, U16String, Uuid, WatchedWork, Wmi,
+    Service, ServiceAccess, Time, U16Str, U16String, Uuid, WatchedWork, Wmi,
 };
 
 /// The changes that a [`Layered`] node makes to the calls of the node below it.
@@ -49,10 +49,6 @@ pub trait Layer: Send + Sync + 'static {
         node.firmware_table(provider, table, output)
     }
 
-    fn registry_text(&self, node: &dyn Os, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
-        node.registry_text(key, value)
-    }
-
     fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
         parent.open_child(name, how)
     }
@@ -85,10 +81,6 @@ pub trait Layer: Send + Sync + 'static {
         handle.final_path(form)
     }
 
-    fn security_descriptor(&self, handle: &dyn Handle) -> OsResult<SecurityDescriptor> {
-        handle.security_descriptor()
-    }
-
     fn read(&self, handle: &dyn Handle, offset: u64, output: &mut [u8]) -> OsResult<usize> {
         handle.read(offset, output)
     }
@@ -99,18 +91,6 @@ pub trait Layer: Send + Sync + 'static {
 
     fn close(&self, handle: Box<dyn Handle>) {
         drop(handle);
-    }
-
-    fn service_config(&self, service: &dyn Service) -> OsResult<ServiceConfig> {
-        service.config()
-    }
-
-    fn service_state(&self, service: &dyn Service) -> OsResult<u32> {
-        service.state()
-    }
-
-    fn active_dependents(&self, service: &dyn Service) -> OsResult<Vec<U16String>> {
-        service.active_dependents()
     }
 
     fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
@@ -130,7 +110,7 @@ pub trait Layer: Send + Sync + 'static {
     }
 }
 
-/// A node with a [`Layer`] around it. The layer also surrounds every handle and service that is opened through it.
+/// A node with a [`Layer`] around it. The layer also surrounds every handle that is opened through it.
 pub struct Layered<L> {
     node: Arc<dyn Os>,
     layer: Arc<L>,
@@ -173,8 +153,7 @@ impl<L: Layer> Os for Layered<L> {
     }
 
     fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
-        let service = self.node.open_service(name, access)?;
-        Ok(Box::new(LayeredService { service, layer: Arc::clone(&self.layer) }))
+        self.node.open_service(name, access)
     }
 
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
@@ -182,7 +161,7 @@ impl<L: Layer> Os for Layered<L> {
     }
 
     fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
-        self.layer.registry_text(&*self.node, key, value)
+        self.node.registry_text(key, value)
     }
 
     fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()> {
@@ -284,7 +263,7 @@ impl<L: Layer> Handle for LayeredHandle<L> {
     }
 
     fn security_descriptor(&self) -> OsResult<SecurityDescriptor> {
-        self.layer.security_descriptor(self.handle())
+        self.handle().security_descriptor()
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
@@ -301,32 +280,5 @@ impl<L: Layer> Drop for LayeredHandle<L> {
         if let Some(handle) = self.handle.take() {
             self.layer.close(handle);
         }
-    }
-}
-
-struct LayeredService<L> {
-    service: Box<dyn Service>,
-    layer: Arc<L>,
-}
-
-impl<L: Layer> Service for LayeredService<L> {
-    fn config(&self) -> OsResult<ServiceConfig> {
-        self.layer.service_config(&*self.service)
-    }
-
-    fn state(&self) -> OsResult<u32> {
-        self.layer.service_state(&*self.service)
-    }
-
-    fn start(&self) -> OsResult<()> {
-        self.service.start()
-    }
-
-    fn stop(&self) -> OsResult<()> {
-        self.service.stop()
-    }
-
-    fn active_dependents(&self) -> OsResult<Vec<U16String>> {
-        self.layer.active_dependents(&*self.service)
     }
 }
