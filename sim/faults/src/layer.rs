@@ -8,7 +8,7 @@ use std::time::Duration;
 use os::abi::{ControlCode, SecurityDescriptor};
 use os::{
     CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, Os, OsResult, PathForm,
-    Service, ServiceAccess, ServiceConfig, Time, U16Str, U16String, Uuid, WatchedWork, Wmi,
+    Service, ServiceAccess, Time, U16Str, U16String, Uuid, WatchedWork, Wmi,
 };
 
 /// The changes that a [`Layered`] node makes to the calls of the node below it.
@@ -54,10 +54,6 @@ pub trait Layer: Send + Sync + 'static {
         self.around(|| node.firmware_table(provider, table, output))
     }
 
-    fn registry_text(&self, node: &dyn Os, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
-        self.around(|| node.registry_text(key, value))
-    }
-
     fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
         self.around(|| parent.open_child(name, how))
     }
@@ -90,10 +86,6 @@ pub trait Layer: Send + Sync + 'static {
         self.around(|| handle.final_path(form))
     }
 
-    fn security_descriptor(&self, handle: &dyn Handle) -> OsResult<SecurityDescriptor> {
-        self.around(|| handle.security_descriptor())
-    }
-
     fn read(&self, handle: &dyn Handle, offset: u64, output: &mut [u8]) -> OsResult<usize> {
         self.around(|| handle.read(offset, output))
     }
@@ -104,18 +96,6 @@ pub trait Layer: Send + Sync + 'static {
 
     fn close(&self, handle: Box<dyn Handle>) {
         self.around(|| drop(handle));
-    }
-
-    fn service_config(&self, service: &dyn Service) -> OsResult<ServiceConfig> {
-        self.around(|| service.config())
-    }
-
-    fn service_state(&self, service: &dyn Service) -> OsResult<u32> {
-        self.around(|| service.state())
-    }
-
-    fn active_dependents(&self, service: &dyn Service) -> OsResult<Vec<U16String>> {
-        self.around(|| service.active_dependents())
     }
 
     fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
@@ -135,7 +115,7 @@ pub trait Layer: Send + Sync + 'static {
     }
 }
 
-/// A node with a [`Layer`] around it. The layer also surrounds every handle and service that is opened through it.
+/// A node with a [`Layer`] around it. The layer also surrounds every handle that is opened through it.
 pub struct Layered<L> {
     node: Arc<dyn Os>,
     layer: Arc<L>,
@@ -178,8 +158,7 @@ impl<L: Layer> Os for Layered<L> {
     }
 
     fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
-        let service = self.node.open_service(name, access)?;
-        Ok(Box::new(LayeredService { service, layer: Arc::clone(&self.layer) }))
+        self.layer.around(|| self.node.open_service(name, access))
     }
 
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
@@ -187,7 +166,7 @@ impl<L: Layer> Os for Layered<L> {
     }
 
     fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
-        self.layer.registry_text(&*self.node, key, value)
+        self.layer.around(|| self.node.registry_text(key, value))
     }
 
     fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()> {
@@ -289,7 +268,7 @@ impl<L: Layer> Handle for LayeredHandle<L> {
     }
 
     fn security_descriptor(&self) -> OsResult<SecurityDescriptor> {
-        self.layer.security_descriptor(self.handle())
+        self.layer.around(|| self.handle().security_descriptor())
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
@@ -306,32 +285,5 @@ impl<L: Layer> Drop for LayeredHandle<L> {
         if let Some(handle) = self.handle.take() {
             self.layer.close(handle);
         }
-    }
-}
-
-struct LayeredService<L> {
-    service: Box<dyn Service>,
-    layer: Arc<L>,
-}
-
-impl<L: Layer> Service for LayeredService<L> {
-    fn config(&self) -> OsResult<ServiceConfig> {
-        self.layer.service_config(&*self.service)
-    }
-
-    fn state(&self) -> OsResult<u32> {
-        self.layer.service_state(&*self.service)
-    }
-
-    fn start(&self) -> OsResult<()> {
-        self.service.start()
-    }
-
-    fn stop(&self) -> OsResult<()> {
-        self.service.stop()
-    }
-
-    fn active_dependents(&self) -> OsResult<Vec<U16String>> {
-        self.layer.active_dependents(&*self.service)
     }
 }
