@@ -11,11 +11,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 use os::{Os, OsResult, U16String};
 
+use crate::sync::{Arc, Mutex, lock};
 use crate::types::{DiskNumber, VolumeId};
 
 /// How long a query may take before the device counts as one that does not answer.
@@ -196,10 +197,6 @@ fn ask<T, R>(os: &dyn Os, scan: &Mutex<Scan<T, R>>, query: Query<T, R>, step_end
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -345,7 +342,7 @@ mod tests {
             never_answer(os, identify);
         });
         assert_eq!(ask_each_in_time(&sim, &host, vec![(interface.clone(), query)]), [LEFT_OUT]);
-        assert_eq!(host.device_queries().as_disk(interface.clone()), disk(1));
+        assert_eq!(host.device_queries.as_disk(interface.clone()), disk(1));
         assert_eq!(ask_each(&host, vec![(interface, answer())]), [LEFT_OUT]);
         hung.release(&sim);
     }

@@ -71,7 +71,7 @@ pub(crate) fn on_disk(run: Run<'_>, disk: DiskNumber, partitions: &[Partition]) 
             run.require_pool(PoolKind::Wmi)?;
             // The volume that cannot be queried may be on another disk.
             let reported = report::volumes_on(run, disk).unwrap_or_default();
-            run.host().fallbacks().record(Fallback::VolumesOfDisk, code);
+            run.host().fallbacks.record(Fallback::VolumesOfDisk, code);
             let queried: Vec<_> = found.iter().map(|(_, volume)| *volume).collect();
             found.extend(reported.into_iter().filter(|(_, volume)| !queried.contains(volume)));
             found

@@ -128,7 +128,7 @@ impl MountVolume {
             return Ok(());
         }
         run.require_pool(PoolKind::Wmi)?;
-        run.host().fallbacks().record(Fallback::Mount, code);
+        run.host().fallbacks.record(Fallback::Mount, code);
         let (os, volume, path) = (run.os(), self.volume.to_windows(), entry.win32_path()?);
         let added = report::add_access_path(run, self.volume, &without_backslash(&path));
         if self.is_mounted_at(&*target)? {
@@ -186,7 +186,7 @@ fn remove_mount_point(run: Run<'_>, entry: &EntryRef, target: Box<dyn Handle>, v
         return Ok(());
     }
     run.require_pool(PoolKind::Wmi)?;
-    run.host().fallbacks().record(Fallback::Unmount, code);
+    run.host().fallbacks.record(Fallback::Unmount, code);
     let removed = report::remove_access_path(run, volume, &without_backslash(&path));
     if is_removed(&*target)? {
         return Ok(());
