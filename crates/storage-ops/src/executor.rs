@@ -52,7 +52,7 @@ pub struct Executor {
     inline_reads: InlineReads,
     all_reads_inline: bool,
     /// The jobs that equal requests may join, by type and hash of their operation.
-    jobs: Mutex<Jobs>,
+    pub(crate) jobs: Mutex<Jobs>,
     requests: Arc<Requests>,
     lock_waits: Mutex<LockWaitCount>,
     /// The number of jobs that are queued or running, whether they can be joined or not.
