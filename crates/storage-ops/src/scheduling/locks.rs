@@ -408,14 +408,4 @@ mod tests {
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
         assert!(ready(two.as_mut()).is_some());
     }
-
-    #[test]
-    fn a_dropped_request_leaves_the_queue() {
-        let locks = Locks::default();
-        let mut a = pin!(locks.acquire(vec![LockKey::Disk(DiskNumber(1))]));
-        let guard = ready(a.as_mut()).unwrap();
-        drop(locks.acquire(vec![LockKey::Disk(DiskNumber(1))]));
-        drop(guard);
-        assert_eq!(locks.len(), 0);
-    }
 }

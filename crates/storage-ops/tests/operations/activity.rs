@@ -6,16 +6,14 @@ use std::time::Duration;
 use faults::Call as Primitive;
 use storage_ops::{
     ActiveRequest, Activity, Call, ClientId, DiskNumber, Executor, Kind, ListDiskLocations, LockKey, Operation,
-    PartitionDisk, PoolKind, RequestState, SetDiskState,
+    PoolKind, RequestState,
 };
 use tokio::task::JoinHandle;
 
 use crate::executor::{Gate, OpenOnDrop, executor, map};
-use crate::setup::GIB;
+use crate::setup::{GIB, PARTITION, set_online};
 
 const DAY: Duration = Duration::from_hours(24);
-
-const PARTITION: PartitionDisk = PartitionDisk { disk: DiskNumber(1) };
 
 fn call(number: u64, label: &'static str) -> Call {
     Call { number, label, client: ClientId(7), began: Duration::from_secs(number) }
@@ -57,7 +55,7 @@ async fn each_request_tells_what_it_does_and_what_it_waits_for() {
     let disk = LockKey::Disk(DiskNumber(1));
     let first = start(&executor, 1, PARTITION);
     gate.reached_by(1).await;
-    let second = start(&executor, 2, SetDiskState { disk: DiskNumber(1), online: false });
+    let second = start(&executor, 2, set_online(1, false));
     reached(&executor, 2, &RequestState::WaitingForLock(disk.clone())).await;
     let retry = start(&executor, 3, PARTITION);
     reached(&executor, 3, &RequestState::Joined(Some(1))).await;
@@ -107,7 +105,7 @@ async fn a_lock_that_is_passed_on_is_at_no_moment_one_of_a_call_that_outlives_it
             let executor = Arc::clone(&executor);
             tokio::spawn(async move {
                 for round in 0..500 {
-                    let operation = SetDiskState { disk: DiskNumber(1), online: (client + round) % 2 == 0 };
+                    let operation = set_online(1, (client + round) % 2 == 0);
                     let call = call(4 * round + client, "SetDiskState");
                     executor.run_for(call, operation).await.expect("the disk exists");
                 }

@@ -9,16 +9,15 @@ use faults::{Call, Fault, FaultAction, Outcome, Probe, Probed, When};
 use os::OsError;
 use os_sim::Sim;
 use storage_ops::{
-    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, DiskNumber, Error,
-    Executor, GetClosestVolumeIdFromTargetPath, GetTargetDisks, GetVolumeIdFromTargetPath, Iqn, IsSymlink,
-    ListDiskLocations, Mkdir, Node, PathExists, Rescan, RmdirContents, Secret, ServiceName, SetDiskState, StartService,
-    StopService, TargetPortal,
+    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, Error, Executor,
+    GetTargetDisks, Iqn, IsSymlink, ListDiskLocations, Node, Rescan, Secret, ServiceName, StartService, StopService,
+    TargetPortal,
 };
 use tokio::task::JoinHandle;
 
 use crate::executor::{Gate, OpenOnDrop, executor, settled};
 use crate::quotas::spawn_for;
-use crate::setup::{GIB, path};
+use crate::setup::{GIB, closest, contents, exists, is_link, mkdir, mounted_at, path, set_online};
 
 /// Holds the first call that matches after the node has answered it.
 #[derive(Clone)]
@@ -94,11 +93,11 @@ async fn an_operation_can_need_three_pools_one_after_the_other() {
         let (executor, _) = executor(&sim, &Gate::closed(|_| false));
         let alone = executor.node();
 
-        let operation = IsSymlink { path: path(link) };
+        let operation = is_link(link);
         assert_eq!(executor.run(operation.clone()).await.unwrap(), alone.run(&operation).unwrap());
-        let operation = GetVolumeIdFromTargetPath { target: path(link) };
+        let operation = mounted_at(link);
         assert_eq!(executor.run(operation.clone()).await, alone.run(&operation));
-        let operation = GetClosestVolumeIdFromTargetPath { target: path(link) };
+        let operation = closest(link);
         assert_eq!(executor.run(operation.clone()).await, alone.run(&operation));
     }
 }
@@ -114,7 +113,7 @@ async fn callers_that_cancel_while_they_wait_for_their_second_pool_use_no_thread
     });
     let (executor, _) = executor(&sim, &gate);
     let _open_on_drop = OpenOnDrop(gate.clone());
-    let ask = || spawn(&executor, IsSymlink { path: path(r"\plugins\share") });
+    let ask = || spawn(&executor, is_link(r"\plugins\share"));
     let running: Vec<_> = (0..5).map(|_| ask()).collect();
     gate.reached_by(5).await;
     let waiting: Vec<_> = (0..300).map(|_| ask()).collect();
@@ -168,16 +167,16 @@ async fn a_directory_is_locked_while_its_parent_is_emptied() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\p").build();
     let gate = AfterGate::closed(|call, outcome| call.primitive == "list" && matches!(outcome, Outcome::Failed(_)));
     let executor = gate.executor(&sim);
-    let empty = || spawn(&executor, RmdirContents { path: path(r"\plugins\p") });
+    let empty = || spawn(&executor, contents(r"\plugins\p"));
     let first = empty();
     gate.reached().await;
-    let child = spawn(&executor, Mkdir { path: path(r"\plugins\p\c"), context: None });
+    let child = spawn(&executor, mkdir(r"\plugins\p\c"));
     assert!(!ends(&child).await, "the parent is locked");
     gate.open();
     first.await.unwrap().unwrap();
     child.await.unwrap().unwrap();
     empty().await.unwrap().unwrap();
-    let exists = executor.run(PathExists { path: path(r"\plugins\p\c"), context: None }).await.unwrap();
+    let exists = executor.run(exists(r"\plugins\p\c")).await.unwrap();
     assert!(!exists, "a request to empty the directory that is made later removes it");
 }
 
@@ -244,7 +243,7 @@ async fn an_operation_that_has_changed_something_needs_no_share_of_its_next_pool
     let queries: Vec<_> = (0..20).map(|_| spawn_for(&executor, 1, ListDiskLocations)).collect();
     gate.reached_by(9).await;
     assert!(!ends(&queries[19]).await);
-    spawn_for(&executor, 1, SetDiskState { disk: DiskNumber(1), online: true }).await.unwrap().unwrap();
+    spawn_for(&executor, 1, set_online(1, true)).await.unwrap().unwrap();
     assert!(!sim.disk(1).unwrap().offline);
     assert!(!ends(&queries[19]).await);
 }
@@ -255,11 +254,10 @@ async fn reads_of_local_files_that_hang_delay_nothing_else() {
     let gate = Gate::closed(|call| call.object.contains("hung"));
     let (executor, _) = executor(&sim, &gate);
     let _open_on_drop = OpenOnDrop(gate.clone());
-    let hung: Vec<_> =
-        (0..10).map(|_| spawn(&executor, PathExists { path: path(r"\pods\hung"), context: None })).collect();
+    let hung: Vec<_> = (0..10).map(|_| spawn(&executor, exists(r"\pods\hung"))).collect();
     gate.reached_by(10).await;
     for _ in 0..1000 {
-        assert!(spawn(&executor, PathExists { path: path(r"\pods"), context: None }).await.unwrap().unwrap());
+        assert!(spawn(&executor, exists(r"\pods")).await.unwrap().unwrap());
     }
     gate.open();
     for one in hung {

@@ -2,12 +2,11 @@
 
 use std::sync::{Arc, Condvar, Mutex};
 
-use crate::setup::{self, GIB, path};
+use crate::concurrency::spawn;
+use crate::setup::{GIB, ONE, PARTITION, exists, is_link, map_at, mapped, ntfs};
 use faults::{Call, FaultAction, Outcome, Probe, Probed, Trace};
 use os_sim::Sim;
-use storage_ops::{
-    Config, DiskNumber, Executor, Kind, NewSmbGlobalMapping, Node, PartitionDisk, PathExists, Rescan, Secret, UncPath,
-};
+use storage_ops::{Config, DiskNumber, Executor, Kind, NewSmbGlobalMapping, Node, PartitionDisk, Rescan, UncPath};
 
 /// A probe that blocks some calls until it is opened.
 #[derive(Clone)]
@@ -70,12 +69,7 @@ fn smb() -> Sim {
 }
 
 pub(crate) fn map(local: &str) -> NewSmbGlobalMapping {
-    NewSmbGlobalMapping {
-        remote: UncPath::parse(r"\\files\one").unwrap(),
-        local: Some(path(local)),
-        username: r"FILES\user".into(),
-        password: Secret::new("pw".into()),
-    }
+    map_at(r"\\files\one", r"FILES\user", "pw", local)
 }
 
 const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
@@ -85,24 +79,16 @@ async fn contract_06_a_retry_joins_the_operation_of_a_cancelled_caller() {
     let (sim, gate) = (smb(), Gate::closed(|call| call.primitive == CREATE));
     let (executor, trace) = executor(&sim, &gate);
     let _open_on_drop = OpenOnDrop(gate.clone());
-    let first = tokio::spawn({
-        let executor = Arc::clone(&executor);
-        async move { executor.run(map(r"\plugins\a")).await }
-    });
+    let first = spawn(&executor, map(r"\plugins\a"));
     gate.reached_by(1).await;
     first.abort();
-    let retries: Vec<_> = (0..32)
-        .map(|_| {
-            let executor = Arc::clone(&executor);
-            tokio::spawn(async move { executor.run(map(r"\plugins\a")).await })
-        })
-        .collect();
+    let retries: Vec<_> = (0..32).map(|_| spawn(&executor, map(r"\plugins\a"))).collect();
     gate.open();
     for retry in retries {
         retry.await.unwrap().unwrap();
     }
     assert_eq!(trace.counts().of(CREATE), 1);
-    assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
+    assert_eq!(mapped(&sim), [r"\\files\one"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,15 +96,10 @@ async fn contract_05_a_slow_mapping_delays_no_other_operation_and_its_queue_need
     let (sim, gate) = (smb(), Gate::closed(|call| call.primitive == CREATE));
     let (executor, _) = executor(&sim, &gate);
     let _open_on_drop = OpenOnDrop(gate.clone());
-    let waiting: Vec<_> = (0..100)
-        .map(|n| {
-            let executor = Arc::clone(&executor);
-            tokio::spawn(async move { executor.run(map(&format!(r"\plugins\s{n}"))).await })
-        })
-        .collect();
+    let waiting: Vec<_> = (0..100).map(|n| spawn(&executor, map(&format!(r"\plugins\s{n}")))).collect();
     gate.reached_by(1).await;
     // More requests wait than all pools together have threads, but an unrelated request still completes.
-    assert!(executor.run(PathExists { path: path(r"\pods"), context: None }).await.unwrap());
+    assert!(executor.run(exists(r"\pods")).await.unwrap());
     let other = NewSmbGlobalMapping { remote: UncPath::parse(r"\\unknown\x").unwrap(), local: None, ..map(r"\pods\x") };
     tokio::spawn({
         let (gate, executor) = (gate.clone(), Arc::clone(&executor));
@@ -128,16 +109,13 @@ async fn contract_05_a_slow_mapping_delays_no_other_operation_and_its_queue_need
     for mapping in waiting {
         mapping.await.unwrap().unwrap();
     }
-    assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
+    assert_eq!(mapped(&sim), [r"\\files\one"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn links_to_a_dead_server_or_a_lost_disk_do_not_delay_local_paths() {
     let plugins = r"C:\var\lib\kubelet\plugins";
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .formatted("NTFS")
+    let sim = ntfs()
         .mounted(&format!(r"{plugins}\v"))
         .symlink(&format!(r"{plugins}\share"), r"\\files\one\")
         .symlink(&format!(r"{plugins}\chain"), &format!(r"{plugins}\share"))
@@ -152,43 +130,13 @@ async fn links_to_a_dead_server_or_a_lost_disk_do_not_delay_local_paths() {
     for link in [r"\plugins\share", r"\plugins\v", below[0], below[1]].repeat(50) {
         let executor = Arc::clone(&executor);
         // The paths below the links do not exist, but only the target of a link can report that.
-        all.spawn(async move {
-            executor.run(storage_ops::IsSymlink { path: path(link) }).await.is_ok() || below.contains(&link)
-        });
+        all.spawn(async move { executor.run(is_link(link)).await.is_ok() || below.contains(&link) });
     }
     // A share of the threads for remote paths and one of those for disks.
     gate.reached_by(10).await;
-    assert!(executor.run(PathExists { path: path(r"\pods"), context: None }).await.unwrap());
+    assert!(executor.run(exists(r"\pods")).await.unwrap());
     gate.open();
     assert_eq!(all.join_all().await, vec![true; 200]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_queued_request_is_cancelled_with_its_only_caller() {
-    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
-    let (executor, trace) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let running = tokio::spawn({
-        let executor = Arc::clone(&executor);
-        async move { executor.run(Rescan).await }
-    });
-    gate.reached_by(1).await;
-    // This request waits for the lock when its caller cancels.
-    let waiting = tokio::spawn({
-        let executor = Arc::clone(&executor);
-        async move { executor.run(Rescan).await }
-    });
-    tokio::task::yield_now().await;
-    waiting.abort();
-    assert!(waiting.await.unwrap_err().is_cancelled());
-    gate.open();
-    running.await.unwrap().unwrap();
-    // The cancelled request leaves the queue.
-    while executor.node().locked_objects() > 0 {
-        tokio::task::yield_now().await;
-    }
-    let scans = trace.counts().of("wmi call MSFT_StorageSetting.UpdateHostStorageCache");
-    assert_eq!(scans, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -196,10 +144,7 @@ async fn rescans_requested_while_one_runs_share_the_next_one() {
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
     let (executor, trace) = executor(&sim, &gate);
     let _open_on_drop = OpenOnDrop(gate.clone());
-    let rescan = || {
-        let executor = Arc::clone(&executor);
-        tokio::spawn(async move { executor.run(Rescan).await })
-    };
+    let rescan = || spawn(&executor, Rescan);
     let mut all = vec![rescan()];
     gate.reached_by(1).await;
     all.extend((0..50).map(|_| rescan()));
@@ -215,12 +160,9 @@ async fn rescans_requested_while_one_runs_share_the_next_one() {
     assert!((2..51).contains(&scans), "{scans}");
 }
 
-const ONE: DiskNumber = DiskNumber(1);
-
 /// Requests a partition on disk 1; aborting the task cancels the request.
 fn partition(executor: &Arc<Executor>) -> tokio::task::JoinHandle<Result<(), storage_ops::Error>> {
-    let executor = Arc::clone(executor);
-    tokio::spawn(async move { executor.run(PartitionDisk { disk: ONE }).await })
+    spawn(executor, PARTITION)
 }
 
 /// Lets all tasks of a runtime with one thread run until they are blocked.
@@ -296,15 +238,11 @@ async fn a_caller_that_cancels_after_the_first_change_does_not_stop_the_operatio
 #[tokio::test]
 async fn a_request_that_waits_for_a_lock_is_cancelled_at_once_with_its_caller() {
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
-    let (executor, _) = executor(&sim, &gate);
+    let (executor, trace) = executor(&sim, &gate);
     let _open_on_drop = OpenOnDrop(gate.clone());
-    let rescan = || {
-        let executor = Arc::clone(&executor);
-        tokio::spawn(async move { executor.run(Rescan).await })
-    };
-    let running = rescan();
+    let running = spawn(&executor, Rescan);
     gate.reached_by(1).await;
-    let queued = rescan();
+    let queued = spawn(&executor, Rescan);
     settled().await;
     assert_eq!(executor.running(), 2);
     queued.abort();
@@ -312,6 +250,8 @@ async fn a_request_that_waits_for_a_lock_is_cancelled_at_once_with_its_caller() 
     assert_eq!(executor.running(), 1, "the other still holds the lock");
     gate.open();
     running.await.unwrap().unwrap();
+    assert_eq!(executor.node().locked_objects(), 0);
+    assert_eq!(trace.counts().of("wmi call MSFT_StorageSetting.UpdateHostStorageCache"), 1);
 }
 
 #[tokio::test]
@@ -321,12 +261,7 @@ async fn idle_returns_when_the_last_operation_has_ended() {
     let (executor, _) = executor(&sim, &gate);
     let _open_on_drop = OpenOnDrop(gate.clone());
     assert!(at_once(executor.idle()).await, "no operation runs");
-    let all: Vec<_> = [1, 2]
-        .map(|disk| {
-            let executor = Arc::clone(&executor);
-            tokio::spawn(async move { executor.run(PartitionDisk { disk: DiskNumber(disk) }).await })
-        })
-        .into();
+    let all: Vec<_> = [1, 2].map(|disk| spawn(&executor, PartitionDisk { disk: DiskNumber(disk) })).into();
     gate.reached_by(2).await;
     assert_eq!(executor.running(), 2);
     let idle = tokio::spawn({

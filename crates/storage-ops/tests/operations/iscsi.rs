@@ -1,13 +1,12 @@
 //! Tests of the operations on the iSCSI initiator.
 
-use crate::setup::{GIB, NoProbe, failing, node_on, probed, provider, refused, traced};
-use std::sync::Arc;
+use crate::setup::{GIB, NoProbe, failing, failing_once, layered, node_on, probed, provider, refused, traced};
 
-use faults::{Fault, FaultAction, Layer, Layered, Race, When};
+use faults::{Fault, FaultAction, Layer, Race, When};
 use os::{Access, Instance, Namespace, NtPath, Open, Options, Os, OsError, OsResult, Time, Value, Wmi};
 use os_sim::Sim;
 use storage_ops::{
-    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetDiskStats,
+    AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetDiskStats,
     GetTargetDisks, Iqn, Kind, ListTargetPortals, Node, RemoveTargetPortal, Secret, ServiceName, SetMutualChapSecret,
     StartService, TargetPortal,
 };
@@ -185,7 +184,7 @@ const DISCONNECT: &str = "wmi call MSFT_iSCSITarget.Disconnect";
 fn a_session_that_is_busy_for_a_while_ends() {
     for code in [OsError::ISDSC_SESSION_BUSY, OsError::ISDSC_DEVICE_BUSY_ON_SESSION] {
         let sim = sim();
-        let busy = Fault::at(0, When::Before, FaultAction::Fail(code)).among(|call| call.primitive == DISCONNECT);
+        let busy = failing_once(DISCONNECT, code);
         let (node, disconnect) = connected(&sim, busy);
         node.run(&disconnect).unwrap();
         assert_eq!(sim.disks().len(), 1);
@@ -301,7 +300,7 @@ fn a_connected_target_without_sessions_is_not_reported_as_disconnected() {
     node.run(&AddTargetPortal { portal: portal() }).unwrap();
     node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
     node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
-    let without = Node::new(Arc::new(Layered::around(sim.process(), NoSessions)), Config::default());
+    let without = layered(&sim, NoSessions);
     let disconnect = DisconnectTarget { portal: portal(), iqn: Iqn::parse(PLAIN).unwrap() };
     let error = refused(&without, &disconnect, Kind::FailedPrecondition);
     assert!(error.to_string().contains("no session"), "{error}");
@@ -449,7 +448,7 @@ fn a_portal_that_is_given_by_name_is_compared_by_its_port() {
 fn a_session_without_a_connection_is_ended_but_not_used() {
     let sim = sim();
     let (_, disconnect) = connected(&sim, failing("none", OsError::GEN_FAILURE));
-    let without = Node::new(Arc::new(Layered::around(sim.process(), NoConnections)), Config::default());
+    let without = layered(&sim, NoConnections);
     let error = refused(&without, &connect(PLAIN, Authentication::None, ""), Kind::FailedPrecondition);
     assert!(error.to_string().contains("without a connection"), "{error}");
     without.run(&disconnect).unwrap();

@@ -7,7 +7,7 @@ use faults::Probed;
 use os_sim::Sim;
 use storage_ops::{
     Config, CreateSymlink, Error, Executor, HostPath, Kind, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation,
-    PathContext, Rmdir, RmdirContents, Secret, UncPath, UnmountVolume,
+    PathContext, Rmdir, RmdirContents, UnmountVolume,
 };
 use tokio::task::JoinHandle;
 
@@ -18,12 +18,7 @@ use crate::setup::{GIB, KUBELET, node_on, path, volume_on};
 const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
 
 fn map(share: &str, local: &HostPath) -> NewSmbGlobalMapping {
-    NewSmbGlobalMapping {
-        remote: UncPath::parse(share).unwrap(),
-        local: Some(local.clone()),
-        username: r"FILES\user".into(),
-        password: Secret::new("pw".into()),
-    }
+    NewSmbGlobalMapping { local: Some(local.clone()), ..crate::setup::map(share, r"FILES\user", "pw") }
 }
 
 fn mkdir(path: &HostPath) -> Mkdir {
