@@ -145,22 +145,12 @@ fn a_file_system_that_identifies_itself_is_found_without_an_answer_of_windows() 
 
 #[test]
 fn a_raw_disk_with_a_foreign_file_system_is_not_initialized() {
+    // The unit test of the signatures has all of them.
     for name in [
         "ext4",
-        "XFS",
-        "LUKS",
-        "btrfs",
-        "NTFS",
-        "FutureFS",
-        "GPT of 512-byte sectors",
         "GPT of 4096-byte sectors",
         "Linux RAID",
-        "ZFS",
-        "VMFS",
-        "OCFS2",
         "backup GPT of 512-byte sectors",
-        "backup GPT of 4096-byte sectors",
-        "Linux RAID 1.0",
         "Linux RAID 0.90",
         "ZFS without its first labels",
     ] {

@@ -1,6 +1,6 @@
 //! Tests of the executor with many callers.
 
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use crate::concurrency::spawn;
 use crate::setup::{GIB, ONE, PARTITION, exists, is_link, map_at, mapped, ntfs};
@@ -8,59 +8,96 @@ use faults::{Call, FaultAction, Outcome, Probe, Probed, Trace};
 use os_sim::Sim;
 use storage_ops::{Config, DiskNumber, Executor, Kind, NewSmbGlobalMapping, Node, PartitionDisk, Rescan, UncPath};
 
-/// A probe that blocks some calls until it is opened.
-#[derive(Clone)]
-pub(crate) struct Gate {
-    blocks: fn(&Call) -> bool,
-    state: Arc<(Mutex<(bool, usize)>, Condvar)>,
+/// Blocks some calls until it is opened. A test that ends opens it too: otherwise the runtime would wait for the calls.
+pub(crate) struct Gate(Arc<Blocks>);
+
+/// The probe of a gate.
+pub(crate) struct Blocks {
+    calls: BlockedCalls,
+    /// Whether the gate is open, and how many calls have reached it.
+    state: Mutex<(bool, usize)>,
+    changed: Condvar,
+}
+
+enum BlockedCalls {
+    /// Each call that matches, before the node answers it.
+    Before(fn(&Call) -> bool),
+    /// The first call that matches, after the node has answered it.
+    FirstAfter(fn(&Call, Outcome) -> bool),
 }
 
 impl Gate {
+    /// Returns a gate that blocks each call that matches, before the node answers it.
     pub(crate) fn closed(blocks: fn(&Call) -> bool) -> Self {
-        Self { blocks, state: Arc::default() }
+        Self::new(BlockedCalls::Before(blocks))
+    }
+
+    /// Returns a gate that blocks the first call that matches, after the node has answered it.
+    pub(crate) fn closed_after(blocks: fn(&Call, Outcome) -> bool) -> Self {
+        Self::new(BlockedCalls::FirstAfter(blocks))
+    }
+
+    fn new(calls: BlockedCalls) -> Self {
+        Self(Arc::new(Blocks { calls, state: Mutex::default(), changed: Condvar::new() }))
+    }
+
+    pub(crate) fn probe(&self) -> Arc<Blocks> {
+        Arc::clone(&self.0)
     }
 
     pub(crate) fn open(&self) {
-        self.state.0.lock().unwrap().0 = true;
-        self.state.1.notify_all();
+        self.0.state.lock().unwrap().0 = true;
+        self.0.changed.notify_all();
     }
 
     /// Waits until `count` calls are blocked.
     pub(crate) async fn reached_by(&self, count: usize) {
-        let gate = Arc::clone(&self.state);
-        let wait = move || drop(gate.1.wait_while(gate.0.lock().unwrap(), |state| state.1 < count).unwrap());
+        let gate = self.probe();
+        let wait = move || drop(gate.changed.wait_while(gate.state.lock().unwrap(), |state| state.1 < count).unwrap());
         tokio::task::spawn_blocking(wait).await.unwrap();
     }
 }
 
-/// Opens the gate when a test fails: otherwise the runtime would wait forever for the blocked calls.
-pub(crate) struct OpenOnDrop(pub(crate) Gate);
-
-impl Drop for OpenOnDrop {
+impl Drop for Gate {
     fn drop(&mut self) {
-        self.0.open();
+        self.open();
     }
 }
 
-impl Probe for Gate {
+impl Blocks {
+    fn block(&self, mut state: MutexGuard<'_, (bool, usize)>) {
+        state.1 += 1;
+        self.changed.notify_all();
+        drop(self.changed.wait_while(state, |state| !state.0).unwrap());
+    }
+}
+
+impl Probe for Blocks {
     fn before(&self, call: &Call) -> FaultAction {
-        if (self.blocks)(call) {
-            let mut state = self.state.0.lock().unwrap();
-            state.1 += 1;
-            self.state.1.notify_all();
-            drop(self.state.1.wait_while(state, |state| !state.0).unwrap());
+        if let BlockedCalls::Before(blocks) = self.calls
+            && blocks(call)
+        {
+            self.block(self.state.lock().unwrap());
         }
         FaultAction::Go
     }
 
-    fn after(&self, _call: &Call, _outcome: Outcome) -> FaultAction {
+    fn after(&self, call: &Call, outcome: Outcome) -> FaultAction {
+        if let BlockedCalls::FirstAfter(blocks) = self.calls
+            && blocks(call, outcome)
+        {
+            let state = self.state.lock().unwrap();
+            if state.1 == 0 {
+                self.block(state);
+            }
+        }
         FaultAction::Go
     }
 }
 
 pub(crate) fn executor(sim: &Sim, gate: &Gate) -> (Arc<Executor>, Arc<Trace>) {
     let trace = Arc::new(Trace::recording());
-    let probed = Probed::new(Arc::new(Probed::new(sim.process(), gate.clone())), Arc::clone(&trace));
+    let probed = Probed::new(Arc::new(Probed::new(sim.process(), gate.probe())), Arc::clone(&trace));
     (Arc::new(Executor::new(Arc::new(Node::new(Arc::new(probed), Config::default())))), trace)
 }
 
@@ -78,7 +115,6 @@ const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
 async fn contract_06_a_retry_joins_the_operation_of_a_cancelled_caller() {
     let (sim, gate) = (smb(), Gate::closed(|call| call.primitive == CREATE));
     let (executor, trace) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
     let first = spawn(&executor, map(r"\plugins\a"));
     gate.reached_by(1).await;
     first.abort();
@@ -95,20 +131,17 @@ async fn contract_06_a_retry_joins_the_operation_of_a_cancelled_caller() {
 async fn contract_05_a_slow_mapping_delays_no_other_operation_and_its_queue_needs_no_threads() {
     let (sim, gate) = (smb(), Gate::closed(|call| call.primitive == CREATE));
     let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
     let waiting: Vec<_> = (0..100).map(|n| spawn(&executor, map(&format!(r"\plugins\s{n}")))).collect();
     gate.reached_by(1).await;
     // More requests wait than all pools together have threads, but an unrelated request still completes.
     assert!(executor.run(exists(r"\pods")).await.unwrap());
     let other = NewSmbGlobalMapping { remote: UncPath::parse(r"\\unknown\x").unwrap(), local: None, ..map(r"\pods\x") };
-    tokio::spawn({
-        let (gate, executor) = (gate.clone(), Arc::clone(&executor));
-        async move { drop((gate, executor.run(other).await)) }
-    });
+    let other = spawn(&executor, other);
     gate.open();
     for mapping in waiting {
         mapping.await.unwrap().unwrap();
     }
+    other.await.unwrap().unwrap_err();
     assert_eq!(mapped(&sim), [r"\\files\one"]);
 }
 
@@ -124,7 +157,6 @@ async fn links_to_a_dead_server_or_a_lost_disk_do_not_delay_local_paths() {
         call.object.contains("UNC") || call.object.ends_with("below") || call.object.starts_with(r"\??\Volume")
     });
     let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
     let mut all = tokio::task::JoinSet::new();
     let below = [r"\plugins\share\below", r"\plugins\chain\below"];
     for link in [r"\plugins\share", r"\plugins\v", below[0], below[1]].repeat(50) {
@@ -143,7 +175,6 @@ async fn links_to_a_dead_server_or_a_lost_disk_do_not_delay_local_paths() {
 async fn rescans_requested_while_one_runs_share_the_next_one() {
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
     let (executor, trace) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
     let rescan = || spawn(&executor, Rescan);
     let mut all = vec![rescan()];
     gate.reached_by(1).await;
@@ -186,7 +217,6 @@ async fn an_equal_request_shares_the_result_of_one_under_way_and_a_later_one_doe
     let (sim, gate) =
         (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
     let (executor, trace) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
     let mut all = vec![partition(&executor)];
     gate.reached_by(1).await;
     all.extend([partition(&executor), partition(&executor)]);
@@ -206,7 +236,6 @@ async fn a_caller_that_cancels_before_the_first_change_leaves_the_node_unchanged
     let layout = |call: &Call| call.primitive == "control DISK_GET_DRIVE_LAYOUT_EX";
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(layout));
     let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
     let before = sim.snapshot();
     let request = partition(&executor);
     gate.reached_by(1).await;
@@ -222,7 +251,6 @@ async fn a_caller_that_cancels_after_the_first_change_does_not_stop_the_operatio
     let (sim, gate) =
         (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
     let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
     let request = partition(&executor);
     gate.reached_by(1).await;
     request.abort();
@@ -239,7 +267,6 @@ async fn a_caller_that_cancels_after_the_first_change_does_not_stop_the_operatio
 async fn a_request_that_waits_for_a_lock_is_cancelled_at_once_with_its_caller() {
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
     let (executor, trace) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
     let running = spawn(&executor, Rescan);
     gate.reached_by(1).await;
     let queued = spawn(&executor, Rescan);
@@ -259,7 +286,6 @@ async fn idle_returns_when_the_last_operation_has_ended() {
     let layout = |call: &Call| call.primitive == "control DISK_GET_DRIVE_LAYOUT_EX";
     let (sim, gate) = (os_sim::node().disk(GIB).disk(GIB).build(), Gate::closed(layout));
     let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
     assert!(at_once(executor.idle()).await, "no operation runs");
     let all: Vec<_> = [1, 2].map(|disk| spawn(&executor, PartitionDisk { disk: DiskNumber(disk) })).into();
     gate.reached_by(2).await;
@@ -283,7 +309,6 @@ async fn a_hanging_wmi_call_does_not_delay_a_disk_query() {
     let node = (0..16).fold(os_sim::node(), |node, _| node.disk(GIB));
     let (sim, gate) = (node.build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
     let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
     let mut all = tokio::task::JoinSet::new();
     for disk in 1..=16 {
         let executor = Arc::clone(&executor);

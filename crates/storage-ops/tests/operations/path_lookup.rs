@@ -124,35 +124,6 @@ fn a_path_is_looked_up_in_two_calls_and_a_link_in_four() {
 }
 
 #[test]
-fn a_path_of_a_pod_costs_the_same_at_any_depth() {
-    let pod = r"C:\var\lib\kubelet\pods\uid\volumes\kubernetes.io~csi\pvc\mount";
-    let link = r"C:\var\lib\kubelet\pods\link";
-    let mounted = r"C:\var\lib\kubelet\plugins\kubernetes.io\csi\pv\mount";
-    let disk = ntfs().mounted(mounted);
-    let sim = disk.dir(pod).symlink(link, pod).build();
-    let volume = mounted_at(mounted);
-    let calls = |is_tested: bool| {
-        let (node, trace) = traced(&sim, NoProbe);
-        if is_tested {
-            node.test_path_lookup();
-        }
-        trace.take();
-        node.run(&exists(pod)).unwrap();
-        let of_existing = trace.take().len();
-        node.run(&exists(&format!(r"{pod}\missing"))).unwrap();
-        let of_missing = trace.take().len();
-        node.run(&is_link(pod)).unwrap();
-        let of_directory = trace.take().len();
-        node.run(&is_link(link)).unwrap();
-        let of_link = trace.take().len();
-        node.run(&volume).unwrap();
-        [of_existing, of_missing, of_directory, of_link, trace.take().len()]
-    };
-    assert_eq!(calls(true), [2, 2, 2, 4, 5]);
-    assert_eq!(calls(false), [12, 14, 18, 28, 19], "component by component");
-}
-
-#[test]
 fn a_link_on_the_way_is_named_in_the_error() {
     let sim = node_with_links();
     let node = tested(Node::new(sim.process(), Config::default()));

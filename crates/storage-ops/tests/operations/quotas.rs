@@ -6,7 +6,7 @@ use os::OsError;
 use storage_ops::{AddTargetPortal, ClientId, Error, Executor, Operation, Rescan, TargetPortal};
 use tokio::task::JoinHandle;
 
-use crate::executor::{Gate, OpenOnDrop, executor, settled};
+use crate::executor::{Gate, executor, settled};
 use crate::setup::{GIB, map};
 
 const USER: &str = r"FILES\user";
@@ -29,7 +29,6 @@ async fn contract_05_calls_to_a_slow_server_do_not_delay_a_mapping_on_another_se
     let sim = os_sim::node().smb_server("files").share("one").user("user", "pw").build();
     let gate = Gate::closed(|call| call.is_wmi() && call.object.contains("slow"));
     let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
     // All of one driver, which has one connection.
     let slow: Vec<_> =
         (0..400).map(|n| spawn_for(&executor, 1, map(&format!(r"\\slow\share{n}"), USER, "pw"))).collect();
@@ -47,7 +46,6 @@ async fn two_clients_with_calls_to_dead_portals_do_not_keep_others_out() {
     let sim = os_sim::node().disk(GIB).iscsi_portal("10.0.0.1", 3260).build();
     let gate = Gate::closed(|call| call.is_wmi() && call.object.contains("10.9."));
     let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
     let dead = |client, count| (0..count).map(move |n| (client, add(&format!("10.9.{client}.{n}"))));
     let dead: Vec<_> = dead(1, 250).chain(dead(2, 30)).map(|(client, add)| spawn_for(&executor, client, add)).collect();
     gate.reached_by(10).await;
