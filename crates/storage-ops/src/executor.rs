@@ -72,9 +72,12 @@ struct Job<O: Operation> {
 }
 
 /// What an operation runs as.
+#[derive(Clone)]
 enum Mode<O: Operation> {
     /// A read for its caller alone, which nothing cancels once it has a thread.
-    Read(Arc<Entry>),
+    Read {
+        _entry: Arc<Entry>,
+    },
     Change(Arc<Job<O>>),
 }
 
@@ -93,17 +96,8 @@ enum Phase {
 impl<O: Operation> Mode<O> {
     fn job(&self) -> Option<&Arc<Job<O>>> {
         match self {
-            Self::Read(_) => None,
+            Self::Read { .. } => None,
             Self::Change(job) => Some(job),
-        }
-    }
-}
-
-impl<O: Operation> Clone for Mode<O> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Read(entry) => Self::Read(Arc::clone(entry)),
-            Self::Change(job) => Self::Change(Arc::clone(job)),
         }
     }
 }
@@ -208,7 +202,7 @@ impl Executor {
         let work = Arc::new(Tracked::new(operation));
         if O::COALESCE == Coalesce::Never {
             let number = self.requests.add(requester.call, None, Arc::clone(&work) as _);
-            let mode = Mode::Read(Arc::new(self.entry(number)));
+            let mode = Mode::Read { _entry: Arc::new(self.entry(number)) };
             let _waiting = Waiting { requests: &self.requests, number };
             let guard = Arc::new(self.node.locks.acquire(Vec::new()).await);
             let result = self.run_in_pools(&work, requester, &mode, &guard).await;

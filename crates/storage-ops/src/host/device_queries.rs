@@ -36,18 +36,6 @@ pub(crate) enum Device {
     Port(U16String),
 }
 
-impl From<DiskNumber> for Device {
-    fn from(number: DiskNumber) -> Self {
-        Self::Disk(number)
-    }
-}
-
-impl From<VolumeId> for Device {
-    fn from(volume: VolumeId) -> Self {
-        Self::Volume(volume)
-    }
-}
-
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

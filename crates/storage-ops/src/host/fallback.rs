@@ -9,7 +9,6 @@
 //! evidence: only devices decide that a volume is not formatted, or a disk not partitioned.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use os::OsError;
 
@@ -124,12 +123,6 @@ impl Fallbacks {
             count: *count,
         };
         counts.iter().map(count).collect()
-    }
-}
-
-impl fmt::Debug for Fallbacks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.counts()).finish()
     }
 }
 

@@ -28,7 +28,7 @@ struct Usage {
 }
 
 /// The calls of one host.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct WmiCalls(Mutex<BTreeMap<(String, String), Usage>>);
 
 impl WmiCalls {

@@ -162,10 +162,11 @@ pub(crate) enum VolumeState {
 
 /// Returns the partitions whose volumes are not known to be online.
 pub(crate) fn not_online(host: &Host, volumes: &DataVolumes) -> Vec<(Partition, VolumeState)> {
-    let arrived = volumes.iter().filter_map(|(_, volume)| *volume).map(|volume| (volume.into(), volume));
+    let arrived = volumes.iter().filter_map(|(_, volume)| *volume).map(|volume| (Device::Volume(volume), volume));
     let answers = host.query_each(arrived, |os, id, _| file_system::probe(&*os.open(&id.device(), &OPEN_FOR_READ)?));
     let state = |volume: VolumeId| {
-        let answer = answers.iter().find(|(device, _)| *device == volume.into()).and_then(|(_, answer)| *answer);
+        let answer =
+            answers.iter().find(|(device, _)| *device == Device::Volume(volume)).and_then(|(_, answer)| *answer);
         match answer {
             Some(Ok(())) => VolumeState::Online,
             Some(Err(OsError::NOT_READY)) => VolumeState::Offline,
