@@ -14,7 +14,7 @@ pub(crate) fn run() -> Result<bool, Error> {
 pub(crate) fn make(mdbook: &Path) -> Result<bool, Error> {
     let folder = workspace::target().join("site");
     let mut write = workspace::cargo();
-    write.args(["run", "--quiet", "--package", "csi-proxy-site", "--"]).arg(&folder);
+    write.args(["run", "--quiet", "--bin", "site", "--"]).arg(&folder);
     Ok(process::succeeds(&mut write)? && process::succeeds(Command::new(mdbook).arg("build").arg(&folder))?)
 }
 

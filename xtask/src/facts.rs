@@ -1,4 +1,5 @@
-//! `cargo xtask facts`: runs the program of `verify/facts`, which checks the facts about Windows and writes docs/facts.md.
+//! `cargo xtask facts`: runs the program of `verify/facts`, which checks the facts about Windows and writes
+//! the results to docs/facts.md.
 
 use std::fs;
 use std::process::Command;
@@ -17,7 +18,7 @@ const PROGRAM: &str = "facts";
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Write nothing, and fail if docs/facts.md does not state the facts as they are
+    /// Write nothing, and fail if docs/facts.md has other results
     #[arg(long)]
     check: bool,
 }

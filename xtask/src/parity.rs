@@ -55,7 +55,7 @@ pub(crate) fn compare(calls: usize, seed: Option<u64>) -> Result<Summary, Error>
         Err(reason) => return skipped(&reason),
     };
     let mut build = workspace::cargo();
-    if !process::succeeds(build.args(["build", "--package", "csi-proxy-parity"]))? {
+    if !process::succeeds(build.args(["build", "--bin", "parity"]))? {
         return Err("verify/parity does not build".into());
     }
     let mut parity = Command::new(workspace::target().join("debug/parity"));

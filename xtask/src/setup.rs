@@ -15,8 +15,6 @@ const PROGRAMS: [&[(&str, &str)]; 3] = [
     &[
         ("sg_inq", "sg3-utils"),
         ("dmidecode", "dmidecode"),
-        ("sfdisk", "fdisk"),
-        ("sgdisk", "gdisk"),
         ("mkswap", "util-linux"),
         ("mkfs.ext4", "e2fsprogs"),
         ("mkfs.vfat", "dosfstools"),

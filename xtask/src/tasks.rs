@@ -32,7 +32,7 @@ pub(crate) enum Task {
     Sensitivity,
     /// Change single expressions of the storage operations with cargo-mutants: the tests must detect each change
     Mutants(mutants::Options),
-    /// Check the facts about Windows on the simulated node and under Wine or on Windows, and write docs/facts.md
+    /// Check the facts about Windows on the simulated node and under Wine or on Windows, and write the results to docs/facts.md
     Facts(facts::Options),
     /// Compare the file system RPCs with those of the csi-proxy written in Go, by random calls under Wine
     Parity(parity::Options),

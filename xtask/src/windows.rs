@@ -243,8 +243,8 @@ pub(crate) fn simulator() -> Result<PathBuf, NoDaemon> {
 
 /// Returns a Windows program for tests, after building it. `package` is one of [`PACKAGES`].
 ///
-/// All of these packages are built as the command `test` builds them, so that no package is built again with other features. Cargo
-/// builds the programs of a package with its tests.
+/// All of these packages are built as the command `test` builds them, so that no package is built again with other
+/// features. Cargo builds the programs of a package with its tests.
 pub(crate) fn debug_program(package: &str, program: &str) -> Result<PathBuf, NoDaemon> {
     assert!(PACKAGES.contains(&package), "{package} is in the list");
     let toolchain = Toolchain::find().map_err(NoDaemon::NoCompiler)?;

@@ -107,23 +107,21 @@ impl fmt::Display for OperationError {
 /// A failed operation: `cannot mount volume \\?\Volume{...}\ at C:\var\...: the directory is not empty (145)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    kind: Kind,
     operation: &'static str,
     description: String,
-    reason: String,
-    code: Option<OsError>,
+    cause: OperationError,
 }
 
 impl Error {
     /// Creates the error of `operation`. `description` is the phrase that follows "cannot"; it is empty for a request
     /// that could not be parsed.
     pub(crate) fn new(operation: &'static str, description: String, error: OperationError) -> Self {
-        Self { kind: error.kind, operation, description, reason: error.reason, code: error.code }
+        Self { operation, description, cause: error }
     }
 
     /// Returns the kind of the error.
     pub fn kind(&self) -> Kind {
-        self.kind
+        self.cause.kind
     }
 
     /// Returns the name of the operation, such as `MountVolume`.
@@ -133,16 +131,16 @@ impl Error {
 
     /// Returns the code that Windows returned, if Windows returned the error.
     pub fn code(&self) -> Option<OsError> {
-        self.code
+        self.cause.code
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.description.is_empty() {
-            return write!(f, "bad {} request: {}", self.operation, self.reason);
+            return write!(f, "bad {} request: {}", self.operation, self.cause);
         }
-        write!(f, "cannot {}: {}", self.description, self.reason)
+        write!(f, "cannot {}: {}", self.description, self.cause)
     }
 }
 

@@ -28,7 +28,7 @@ use tracing::Instrument as _;
 use crate::error::{Error, Kind, OperationError, OperationResult};
 use crate::executor::inline_reads::InlineReads;
 use crate::executor::operation::{Coalesce, MAX_RUNS, Operation, conclude};
-use crate::executor::progress::{Entry, LockWaits, Requester, Requests, Tracked, Waiting};
+use crate::executor::progress::{Entry, LockWaitCount, Requester, Requests, Stage, Tracked, Waiting};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::scheduling::context::{Commit, OperationContext};
@@ -37,7 +37,7 @@ use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::quotas::{ClientId, Holder};
 use crate::scheduling::stop::{Rerun, RunResult, Stop, caught};
 use crate::scheduling::worker_pools::{DEFECT, WorkerPools, catch_panic};
-use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Arc, Mutex, lock};
 
 type JobResult<O> = Result<<O as Operation>::Output, Error>;
 
@@ -52,9 +52,9 @@ pub struct Executor {
     inline_reads: InlineReads,
     all_reads_inline: bool,
     /// The jobs that equal requests may join, by type and hash of their operation.
-    jobs: Mutex<Jobs>,
+    pub(crate) jobs: Mutex<Jobs>,
     requests: Arc<Requests>,
-    lock_waits: LockWaits,
+    lock_waits: Mutex<LockWaitCount>,
     /// The number of jobs that are queued or running, whether they can be joined or not.
     running: watch::Sender<usize>,
 }
@@ -72,9 +72,10 @@ struct Job<O: Operation> {
 }
 
 /// How an operation runs.
+#[derive(Clone)]
 enum Mode<O: Operation> {
     /// As a read for one caller. Nothing cancels a read after it has a thread.
-    Read(Arc<Entry>),
+    Read { _entry: Arc<Entry> },
     /// As a change, which several callers may share.
     Change(Arc<Job<O>>),
 }
@@ -94,17 +95,8 @@ enum Phase {
 impl<O: Operation> Mode<O> {
     fn job(&self) -> Option<&Arc<Job<O>>> {
         match self {
-            Self::Read(_) => None,
+            Self::Read { .. } => None,
             Self::Change(job) => Some(job),
-        }
-    }
-}
-
-impl<O: Operation> Clone for Mode<O> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Read(entry) => Self::Read(Arc::clone(entry)),
-            Self::Change(job) => Self::Change(Arc::clone(job)),
         }
     }
 }
@@ -115,14 +107,10 @@ impl<O: Operation> Job<O> {
         Owner { request: self.request, call: self.call }
     }
 
-    fn phase(&self) -> MutexGuard<'_, Phase> {
-        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Cancels the job if every caller has cancelled and no change has begun, and moves it to `next` otherwise. Returns
     /// whether the job goes on. No caller can join in between.
     fn advance(&self, next: Option<Phase>) -> bool {
-        let mut phase = self.phase();
+        let mut phase = lock(&self.phase);
         if *phase != Phase::Changing {
             if self.result.receiver_count() == 0 {
                 *phase = Phase::Cancelled;
@@ -135,7 +123,7 @@ impl<O: Operation> Job<O> {
 
     /// Adds a caller, if the phase allows it.
     fn join(&self) -> Option<ResultReceiver<O>> {
-        let phase = self.phase();
+        let phase = lock(&self.phase);
         let open = match O::COALESCE {
             Coalesce::Never => false,
             Coalesce::Queued => *phase == Phase::Queued,
@@ -159,7 +147,7 @@ impl<O: Operation> Job<O> {
             if !self.advance(None) {
                 return;
             }
-            if *self.phase() == Phase::Changing {
+            if *lock(&self.phase) == Phase::Changing {
                 return std::future::pending().await;
             }
         }
@@ -177,7 +165,7 @@ impl Executor {
             jobs: Mutex::default(),
             running: watch::channel(0).0,
             requests: Arc::default(),
-            lock_waits: LockWaits::default(),
+            lock_waits: Mutex::default(),
         }
     }
 
@@ -213,7 +201,7 @@ impl Executor {
         let work = Arc::new(Tracked::new(operation));
         if O::COALESCE == Coalesce::Never {
             let number = self.requests.add(requester.call, None, Arc::clone(&work) as _);
-            let mode = Mode::Read(Arc::new(self.entry(number)));
+            let mode = Mode::Read { _entry: Arc::new(self.entry(number)) };
             let _waiting = Waiting { requests: &self.requests, number };
             let guard = Arc::new(self.node.locks.acquire(Vec::new()).await);
             let result = self.run_in_pools(&work, requester, &mode, &guard).await;
@@ -259,7 +247,7 @@ impl Executor {
         Requester { client, call, .. }: Requester,
     ) -> (ResultReceiver<O>, u64, Option<RegisteredJob<O>>) {
         let key = key_of(&work.operation);
-        let mut jobs = self.jobs();
+        let mut jobs = lock(&self.jobs);
         let mut equal = jobs
             .get(&key)
             .into_iter()
@@ -308,14 +296,17 @@ impl Executor {
 
     async fn lock<O: Operation>(&self, job: &Arc<Job<O>>, keys: Vec<LockKey>) -> OperationResult<Guard> {
         let mut locks = self.node.locks.acquire_for(job.owner(), keys);
-        job.work.progress.waits_for_locks(locks.number());
+        job.work.enters(Stage::WaitingForLocks(locks.number()));
         if let Poll::Ready(guard) = Pin::new(&mut locks).poll(&mut Context::from_waker(Waker::noop())) {
             return Ok(guard);
         }
         let clock = self.node.host.clock();
         let began = clock.now();
         let guard = job.while_wanted(locks).await;
-        self.lock_waits.add(clock.now() - began);
+        let mut waits = lock(&self.lock_waits);
+        waits.waits += 1;
+        waits.time += clock.now() - began;
+        drop(waits);
         guard
     }
 
@@ -324,9 +315,9 @@ impl Executor {
             return job.work.operation.lock_keys(&self.node);
         }
         let holder = Holder { resource: job.work.operation.resource(), client: job.client, is_exempt: false };
-        job.work.progress.waits_for_thread(O::POOL);
+        job.work.enters(Stage::WaitingForThread(O::POOL));
         let thread = job.while_wanted(self.pools.thread(O::POOL, holder)).await?;
-        job.work.progress.runs_in(O::POOL);
+        job.work.enters(Stage::Running(O::POOL));
         let (node, work) = (Arc::clone(&self.node), Arc::clone(&job.work));
         thread.run(move || work.operation.lock_keys(&node)).await
     }
@@ -350,7 +341,7 @@ impl Executor {
             let needs_permit = is_read && !self.all_reads_inline && pool == PoolKind::Files;
             let permit = needs_permit.then(|| self.inline_reads.permit()).flatten();
             let result = if permit.is_some() || (is_read && self.all_reads_inline) {
-                work.progress.runs_in(pool);
+                work.enters(Stage::Running(pool));
                 catch_panic(|| operation.run(Run::new(&self.node, &ctx)))
             } else {
                 let holder = Holder { resource: resource.clone(), client: requester.client, is_exempt: false };
@@ -376,14 +367,14 @@ impl Executor {
         ctx: OperationContext,
     ) -> RunResult<O::Output> {
         // The quotas do not apply to a change in progress, so that it is not left half done.
-        let is_changing = mode.job().is_some_and(|job| *job.phase() == Phase::Changing);
-        work.progress.waits_for_thread(pool);
+        let is_changing = mode.job().is_some_and(|job| *lock(&job.phase) == Phase::Changing);
+        work.enters(Stage::WaitingForThread(pool));
         let wait = self.pools.thread(pool, Holder { is_exempt: is_changing, ..holder });
         let thread = match mode.job() {
             Some(job) => job.while_wanted(wait).await?,
             None => wait.await,
         };
-        work.progress.runs_in(pool);
+        work.enters(Stage::Running(pool));
         let (node, work, mode) = (Arc::clone(&self.node), Arc::clone(work), mode.clone());
         let body = move || {
             // The closure owns `mode`, and so the entry of a read stays until the read ends.
@@ -398,16 +389,12 @@ impl Executor {
     fn unregister<O: Operation>(&self, job: &Arc<Job<O>>) {
         self.requests.remove(job.request);
         let key = key_of(&job.work.operation);
-        let mut jobs = self.jobs();
+        let mut jobs = lock(&self.jobs);
         let Some(equal) = jobs.get_mut(&key) else { return };
         equal.retain(|other| !std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(job)));
         if equal.is_empty() {
             jobs.remove(&key);
         }
-    }
-
-    pub(crate) fn jobs(&self) -> MutexGuard<'_, Jobs> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

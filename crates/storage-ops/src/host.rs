@@ -17,10 +17,11 @@ use crate::host::wmi_calls::WmiCalls;
 /// The Windows host: its primitives, its clock, and how long to wait for it.
 pub(crate) struct Host {
     os: Arc<dyn Os>,
-    timeouts: Timeouts,
-    fallbacks: Fallbacks,
-    wmi_calls: WmiCalls,
-    device_queries: DeviceQueries,
+    /// How long operations wait for Windows.
+    pub(crate) timeouts: Timeouts,
+    pub(crate) fallbacks: Fallbacks,
+    pub(crate) wmi_calls: WmiCalls,
+    pub(crate) device_queries: DeviceQueries,
 }
 
 impl Host {
@@ -34,17 +35,8 @@ impl Host {
         }
     }
 
-    /// Returns how long operations wait for Windows.
-    pub(crate) fn timeouts(&self) -> &Timeouts {
-        &self.timeouts
-    }
-
     pub(crate) fn os(&self) -> &dyn Os {
         &*self.os
-    }
-
-    pub(crate) fn device_queries(&self) -> &DeviceQueries {
-        &self.device_queries
     }
 
     /// Asks each device, for which `query` is given its `T`. Returns the answers in the same order: `None` for a device that
@@ -65,15 +57,6 @@ impl Host {
         query: Query<T, R>,
     ) -> Vec<(Device, Option<OsResult<R>>)> {
         self.device_queries.query_each(&self.os, longest, targets, query)
-    }
-
-    /// Returns the counters of the fallbacks.
-    pub(crate) fn fallbacks(&self) -> &Fallbacks {
-        &self.fallbacks
-    }
-
-    pub(crate) fn wmi_calls(&self) -> &WmiCalls {
-        &self.wmi_calls
     }
 
     pub(crate) fn clock(&self) -> &dyn Clock {

@@ -59,12 +59,12 @@ impl Node {
 
     /// Returns how often a fallback was taken because Windows gave an unexpected answer.
     pub fn fallbacks(&self) -> Vec<FallbackCount> {
-        self.host.fallbacks().counts()
+        self.host.fallbacks.counts()
     }
 
     /// Returns how many calls of WMI were made, and how long they took.
     pub fn wmi_calls(&self) -> Vec<WmiCallCount> {
-        self.host.wmi_calls().counts()
+        self.host.wmi_calls.counts()
     }
 
     /// Begins the record of the SMB mappings that are made since Windows started. A daemon calls this when it starts.

@@ -3,7 +3,6 @@
 mod container_files;
 mod fault_request;
 mod simulation;
-mod status;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -38,44 +37,30 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The running node, and what can be done to it.
 #[derive(Debug)]
-pub struct Control {
-    sim: Sim,
-    faults: Arc<FaultSet>,
-    trace: Arc<Trace>,
+pub(crate) struct Control {
+    pub(crate) sim: Sim,
+    pub(crate) faults: Arc<FaultSet>,
+    pub(crate) trace: Arc<Trace>,
     /// The faults as they were requested, by number.
-    injected: Mutex<BTreeMap<u64, (crate::control_api::Fault, Arc<Fault>)>>,
-    restarts: mpsc::Sender<Restart>,
-    state: Option<Arc<StateFile>>,
+    pub(crate) injected: Mutex<BTreeMap<u64, (crate::control_api::Fault, Arc<Fault>)>>,
+    pub(crate) restarts: mpsc::Sender<Restart>,
+    /// The file that keeps the node.
+    pub(crate) state: Option<Arc<StateFile>>,
 }
 
 /// A request to restart the node or the daemon.
 #[derive(Debug)]
-pub struct Restart {
+pub(crate) struct Restart {
     /// Whether only the daemon restarts.
-    pub daemon_only: bool,
+    pub(crate) daemon_only: bool,
     done: oneshot::Sender<()>,
 }
 
 impl Restart {
     /// Answers the request: the daemon serves again.
-    pub fn done(self) {
+    pub(crate) fn done(self) {
         // The client may have gone.
         let _ = self.done.send(());
-    }
-}
-
-impl Control {
-    /// Controls a node whose daemon has these probes and carries out the `restarts`.
-    pub fn new(sim: Sim, faults: Arc<FaultSet>, trace: Arc<Trace>, restarts: mpsc::Sender<Restart>) -> Self {
-        Self { sim, faults, trace, injected: Mutex::default(), restarts, state: None }
-    }
-}
-
-impl Control {
-    /// Keeps the node in `state` on request.
-    #[must_use]
-    pub fn kept_in(self, state: Option<Arc<StateFile>>) -> Self {
-        Self { state, ..self }
     }
 }
 
@@ -89,7 +74,7 @@ async fn answer(services: &[BoxedService], request: Request<Incoming>) -> Result
 }
 
 /// Answers the clients of `listener`.
-pub async fn serve<L: Listener>(control: Control, mut listener: L) {
+pub(crate) async fn serve<L: Listener>(control: Control, mut listener: L) {
     let files = BoxedService::new(ContainerFilesServer::new(Files(control.sim.clone())));
     let mut services = vec![BoxedService::new(SimulationServer::new(control)), files];
     services.extend(reflection::of(&[DESCRIPTORS]));

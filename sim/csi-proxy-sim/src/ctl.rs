@@ -10,8 +10,8 @@ use std::io::{self, Write as _};
 use std::iter;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command};
-use csi_proxyctl::args::{self, argument, response_arg, switch, table_arg};
+use clap::{ArgMatches, Command, FromArgMatches as _, Subcommand};
+use csi_proxyctl::args::{self, response_arg, table_arg};
 use csi_proxyctl::failure::{self, Failure};
 use csi_proxyctl::progress::with_progress;
 use csi_proxyctl::session::{Endpoints, NO_FOLDER};
@@ -20,13 +20,34 @@ use csi_proxyctl::{exit, output};
 use serde_json::Value;
 use tokio::time::timeout;
 use tonic::transport::Channel;
-use tonic::{Code, Response, Status};
+use tonic::{Code, Status};
 use transport::address::Location;
 
 use crate::control_api::{self, ContainerFilesClient, SimulationClient};
 
 /// The program in the help and in errors.
 const NAME: &str = "csi-proxy-sim ctl";
+
+/// The help of the flag for disks that Windows does not show at once.
+const UNDETECTED: &str = "Windows shows the disk only after a rescan (csi-proxyctl disk rescan)";
+
+/// The commands that print a table.
+const WITH_TABLE: [&str; 4] = ["disks", "faults", "primitives", "ls"];
+
+/// The commands that print a response.
+const WITH_RESPONSE: [&str; 6] = ["add", "add-disk", "unplug", "plug", "inject", "stat"];
+
+#[derive(Subcommand)]
+enum Task {
+    #[command(flatten)]
+    Disks(disks::Task),
+    #[command(flatten)]
+    Changes(changes::Task),
+    #[command(flatten)]
+    Faults(faults::Task),
+    #[command(flatten)]
+    Files(files::Task),
+}
 
 /// The clients of a running csi-proxy-sim.
 struct Simulator {
@@ -45,9 +66,8 @@ enum Output {
 }
 
 impl Output {
-    fn done() -> Self {
-        Self::Response(Value::Null)
-    }
+    /// Nothing: the command has changed the node.
+    const DONE: Self = Self::Response(Value::Null);
 }
 
 /// Why a command failed.
@@ -94,29 +114,28 @@ fn command() -> Command {
         .before_help(
             "These commands work only with csi-proxy-sim, never with a real node. They use the socket sim-control.sock in \
              the folder of --endpoint-dir.",
-        )
-        .subcommands(disks::commands())
-        .subcommands(changes::commands())
-        .subcommands(faults::commands())
-        .subcommands(files::commands());
+        );
+    let command = Task::augment_subcommands(command).mut_subcommands(|command| match command.get_name() {
+        name if WITH_TABLE.contains(&name) => command.arg(table_arg()),
+        name if WITH_RESPONSE.contains(&name) => command.arg(response_arg()),
+        _ => command,
+    });
     args::with_template(command)
 }
 
 async fn run(matches: &ArgMatches, endpoints: &Endpoints) -> Result<(), Error> {
-    let limit = args::timeout(matches);
+    let task = Task::from_arg_matches(matches).expect("clap has parsed the task");
     let (name, matches) = matches.subcommand().expect("a subcommand is required");
     let work = async {
         let simulator = connect(endpoints).await?;
-        match name {
-            "disks" | "add" | "add-disk" | "unplug" | "plug" | "grow" => disks::run(name, matches, simulator).await,
-            "inject" | "faults" | "clear-faults" | "primitives" => faults::run(name, matches, simulator).await,
-            "ls" | "stat" | "mkdir" | "cat" | "write" | "readlink" | "symlink" | "rm" => {
-                files::run(name, matches, simulator).await
-            }
-            _ => changes::run(name, matches, simulator).await,
+        match task {
+            Task::Disks(task) => task.run(simulator).await,
+            Task::Changes(task) => task.run(simulator).await,
+            Task::Faults(task) => task.run(simulator).await,
+            Task::Files(task) => task.run(simulator).await,
         }
     };
-    let done = timeout(limit, with_progress(&format!("ctl {name}"), work)).await;
+    let done = timeout(args::timeout(matches), with_progress(&format!("ctl {name}"), work)).await;
     let output = done.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time").into()))?;
     show(&output, matches).map_err(|error| Failure::from(error).into())
 }
@@ -139,11 +158,6 @@ async fn connect(endpoints: &Endpoints) -> Result<Simulator, Error> {
 /// Returns the innermost error, which is the error of the system.
 fn innermost(error: &dyn std::error::Error) -> String {
     std::iter::successors(Some(error), |error| error.source()).last().unwrap_or(error).to_string()
-}
-
-/// Returns the message of a response.
-fn answered<T>(response: Result<Response<T>, Status>) -> Result<T, Error> {
-    Ok(response?.into_inner())
 }
 
 /// Returns the exit code for a status of csi-proxy-sim, and what to do next.
@@ -176,9 +190,4 @@ fn show(output: &Output, matches: &ArgMatches) -> io::Result<()> {
             write!(anstream::stdout(), "{text}")
         }
     }
-}
-
-/// Returns the flag for disks that Windows does not show at once.
-fn undetected_arg() -> Arg {
-    switch("undetected", "Windows shows the disk only after a rescan (csi-proxyctl disk rescan)")
 }

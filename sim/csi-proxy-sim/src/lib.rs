@@ -3,12 +3,12 @@
 
 pub mod backend;
 pub mod command;
-pub mod control;
+mod control;
 pub mod control_api;
 pub mod ctl;
 pub mod demo;
 pub mod endpoints;
 pub mod flags;
-pub mod reflection;
-pub mod serve;
-pub mod state_file;
+mod reflection;
+mod serve;
+mod state_file;

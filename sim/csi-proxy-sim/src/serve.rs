@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::io::{self, Write};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ enum End {
 
 /// Serves the node and its control API until a signal to stop. `open` returns the endpoints of each run of the
 /// daemon.
-pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
+pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     flags: &Flags,
     node: SimulatedNode,
     mut open: impl FnMut() -> io::Result<Endpoints<B>>,
@@ -49,7 +49,14 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     let faults = Arc::new(FaultSet::default());
     let trace = Arc::new(Trace::counting());
     let (restarts, mut requests) = mpsc::channel(1);
-    let control = Control::new(sim.clone(), Arc::clone(&faults), Arc::clone(&trace), restarts).kept_in(state.clone());
+    let control = Control {
+        sim: sim.clone(),
+        faults: Arc::clone(&faults),
+        trace: Arc::clone(&trace),
+        injected: Mutex::default(),
+        restarts,
+        state: state.clone(),
+    };
     let mut endpoints = open()?;
     let address = crate::control_api::address(&endpoints.location);
     let _control = serve_control(control, || (endpoints.bind)(&address))?;

@@ -63,7 +63,7 @@ impl Conditions {
 /// Runs the sequences of all drivers on one node. Each checks that its disk was formatted once, that the data is kept, and
 /// that the other disks have not changed.
 async fn check(conditions: Conditions) {
-    let daemon = Daemon::start_on(conditions.node(), conditions.probes()).await.expect("a daemon");
+    let daemon = Daemon::start_on(conditions.node(), conditions.probes()).expect("a daemon");
     for sequence in Sequence::all().expect("valid sequences") {
         let report = run(&sequence, &daemon, &mut Screen::new(io::sink())).await;
         assert_eq!(report.unexpected, Vec::<String>::new(), "{}, {conditions:?}", sequence.driver);

@@ -1,12 +1,18 @@
-//! A running program: its control API, and gRPC reflection.
+//! A running program: what it serves, its control API, and gRPC reflection.
 #![cfg(unix)]
 
-#[path = "control/changes.rs"]
-mod changes;
-#[path = "control/container_files.rs"]
-mod container_files;
-#[path = "control/injected_faults.rs"]
-mod injected_faults;
+#[path = "control/api.rs"]
+mod api;
+#[path = "control/ctl.rs"]
+mod ctl;
+#[path = "control/daemon.rs"]
+mod daemon;
+#[path = "control/disks.rs"]
+mod disks;
+#[path = "control/faults.rs"]
+mod faults;
+#[path = "control/files.rs"]
+mod files;
 #[path = "control/program.rs"]
 mod program;
 #[path = "control/reflection.rs"]

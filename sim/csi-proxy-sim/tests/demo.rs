@@ -51,7 +51,7 @@ impl io::Write for NodeChanger {
 async fn unexpected_after_change(driver: &str, trigger: &'static str, act: fn(&Sim)) -> Vec<String> {
     let sequences = Sequence::all().expect("valid sequences");
     let sequence = sequences.iter().find(|sequence| sequence.driver == driver).expect("a sequence of the driver");
-    let daemon = Daemon::start().await.expect("a daemon");
+    let daemon = Daemon::start().expect("a daemon");
     let mut screen = Screen::new(NodeChanger { sim: daemon.sim().clone(), trigger, act: Some(act) });
     let report = run(sequence, &daemon, &mut screen).await;
     daemon.stop().await.expect("an end");
@@ -98,7 +98,7 @@ async fn step(step: &str) -> Vec<String> {
     let text = format!(
         r#"{{"driver": "test", "about": "", "variables": {{}}, "phases": [{{"name": "test", "steps": [{step}]}}]}}"#
     );
-    let daemon = Daemon::start().await.expect("a daemon");
+    let daemon = Daemon::start().expect("a daemon");
     let sequence: Sequence = text.parse().expect("a sequence");
     let report = run(&sequence, &daemon, &mut Screen::new(io::sink())).await;
     daemon.stop().await.expect("an end");

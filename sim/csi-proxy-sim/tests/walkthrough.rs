@@ -3,20 +3,19 @@
 //! The page runs two programs, and a test has only the program of its own package. So the test is csi-proxyctl too, if it is
 //! started under that name.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::{env, fs, thread};
 
-use csi_proxy_sim::command::Command as Simulator;
-use csi_proxy_sim::flags::CSI_PROXY_SIM_DOCTOR;
-use csi_proxy_sim::{backend, endpoints};
 use libtest_mimic::{Arguments, Trial};
 
 /// What the shell prints after each block of commands.
 const END: &str = "end of the block";
 
 const NAME: &str = "the_commands_of_the_walkthrough_print_what_it_shows";
+
+const SIMULATOR: &str = env!("CARGO_BIN_EXE_csi-proxy-sim");
 
 /// The program that the test also is.
 const CSI_PROXYCTL: &str = "csi-proxyctl";
@@ -57,36 +56,29 @@ fn trimmed(text: &str) -> String {
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned()
 }
 
-/// Parses the arguments of a command line that begins with `cargo sim`.
-fn simulator(line: &str, more: &[&str]) -> Simulator {
-    let words = line.trim().strip_prefix("cargo sim ").expect("cargo sim").split(' ').chain(more.iter().copied());
-    Simulator::parse(words.map(str::to_owned).collect()).unwrap_or_else(|error| panic!("{line}: {error}"))
+/// A process that is killed when this is dropped.
+struct KilledOnDrop(Child);
+
+impl Drop for KilledOnDrop {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
-/// Serves the simulated node until the test ends, and returns the address of its status page.
-fn serve(line: &str) -> String {
-    let command = simulator(line, &["-fast", "-logtostderr=false", "-metrics-bind-address=127.0.0.1:0"]);
-    let Simulator::Serve(flags) = command else { panic!("{command:?}") };
-    let (announcement, out) = io::pipe().expect("a pipe");
-    thread::spawn(move || {
-        let node = backend::served(&flags).expect("the built-in node");
-        endpoints::serve(&flags, node, out).expect("it serves");
-    });
-    let mut lines = BufReader::new(announcement).lines().map(|line| line.expect("text"));
+/// Serves the simulated node as a command line that begins with `cargo sim` does, and returns the address of its status
+/// page.
+fn serve(line: &str) -> (KilledOnDrop, String) {
+    let words = line.trim().strip_prefix("cargo sim ").expect("cargo sim").split(' ');
+    let flags = ["-fast", "-logtostderr=false", "-metrics-bind-address=127.0.0.1:0"];
+    let mut process =
+        Command::new(SIMULATOR).args(words).args(flags).stdout(Stdio::piped()).spawn().expect("a process");
+    let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines().map(|line| line.expect("text"));
     let status = lines.find_map(|line| Some(line.split_once("status at http://")?.1.split_once('/')?.0.to_owned()));
     // Each start of the daemon announces itself, and needs a reader.
     thread::spawn(move || lines.for_each(drop));
-    status.expect("an address")
-}
-
-/// Examines a node file as `cargo sim doctor` does.
-fn examined(line: &str) -> String {
-    let command = simulator(line, &[]);
-    let Simulator::Doctor(doctor) = command else { panic!("{command:?}") };
-    let mut text = Vec::new();
-    let out = anstream::StripStream::new(&mut text);
-    assert_eq!(doctor.run(&CSI_PROXY_SIM_DOCTOR, backend::examined, out), ExitCode::SUCCESS);
-    String::from_utf8(text).expect("text")
+    (KilledOnDrop(process), status.expect("an address"))
 }
 
 /// Runs the commands of the page on this test's own node.
@@ -101,10 +93,10 @@ fn commands_of_the_walkthrough_print_what_it_shows() {
     let page = fs::read_to_string(page).expect("the page").replace("/tmp/node", node.to_str().expect("UTF-8"));
     let steps = steps(&page);
     let (start, steps) = steps.split_first().expect("the page has commands");
-    let address = serve(&start.commands);
+    let (_simulator, address) = serve(&start.commands);
 
     fs::hard_link(env::current_exe().expect("a path"), folder.path().join(CSI_PROXYCTL)).expect("a link");
-    let simulator = Path::new(env!("CARGO_BIN_EXE_csi-proxy-sim")).parent().expect("a folder");
+    let simulator = Path::new(SIMULATOR).parent().expect("a folder");
     let path = env::var("PATH").expect("a path");
     let path = format!("{}:{}:{path}", folder.path().display(), simulator.display());
     let mut bash = Command::new("bash")
@@ -116,18 +108,15 @@ fn commands_of_the_walkthrough_print_what_it_shows() {
         .expect("bash");
     let mut typed = bash.stdin.take().expect("a pipe");
     let mut printed = BufReader::new(bash.stdout.take().expect("a pipe")).lines();
-    // csi-proxyctl is built already.
-    writeln!(typed, "exec 2>&1\ncargo() {{ [ \"$*\" = 'build -p csi-proxyctl' ]; }}").expect("it reads");
+    // Both programs are built already.
+    let cargo = "cargo() { if [ \"$1\" = sim ]; then csi-proxy-sim \"${@:2}\"; else [ \"$*\" = 'build -p csi-proxyctl' ]; fi; }";
+    writeln!(typed, "exec 2>&1\n{cargo}").expect("it reads");
     for Step { commands, shown } in steps {
-        let text = if commands.starts_with("cargo sim") {
-            examined(commands)
-        } else {
-            let commands = commands.replace("127.0.0.1:9818", &address);
-            let commands = commands.replace("ctl top", &format!("ctl top --address {address}"));
-            writeln!(typed, "{commands}\necho '{END}'").expect("it reads");
-            let lines = printed.by_ref().map(|line| line.expect("text")).take_while(|line| line != END);
-            lines.collect::<Vec<_>>().join("\n")
-        };
+        let commands = commands.replace("127.0.0.1:9818", &address);
+        let commands = commands.replace("ctl top", &format!("ctl top --address {address}"));
+        writeln!(typed, "{commands}\necho '{END}'").expect("it reads");
+        let lines = printed.by_ref().map(|line| line.expect("text")).take_while(|line| line != END);
+        let text = lines.collect::<Vec<_>>().join("\n");
         assert!(
             is_as_shown(&trimmed(&text), &trimmed(shown)),
             "the page has\n{commands}\nwhich prints\n{text}\nand not\n{shown}"

@@ -16,21 +16,14 @@ pub enum When {
 
 /// A probe that disturbs one call, several calls, or every call that matches a condition.
 pub struct Fault {
-    which: Which,
+    /// How many of the matching calls pass before the first one that is disturbed.
+    skip: u64,
+    /// How many calls are disturbed.
+    count: u64,
     matches: Box<dyn Fn(&Call) -> bool + Send + Sync>,
     when: When,
     action: FaultAction,
     state: Mutex<State>,
-}
-
-/// Which of the matching calls are disturbed.
-enum Which {
-    /// `count` calls after the first `skip` calls.
-    Some {
-        skip: u64,
-        count: u64,
-    },
-    Each,
 }
 
 #[derive(Default)]
@@ -42,13 +35,6 @@ struct State {
     last_hit: Option<Call>,
 }
 
-impl State {
-    fn hit(&mut self, call: &Call) {
-        self.hits += 1;
-        self.last_hit = Some(call.clone());
-    }
-}
-
 impl Fault {
     /// Disturbs only the call number `nth`, counted from 0.
     pub fn at(nth: u64, when: When, action: FaultAction) -> Self {
@@ -57,12 +43,12 @@ impl Fault {
 
     /// Disturbs `count` calls after the first `skip` calls.
     pub fn some(skip: u64, count: u64, when: When, action: FaultAction) -> Self {
-        Self::new(Which::Some { skip, count }, Box::new(|_| true), when, action)
+        Self { skip, count, matches: Box::new(|_| true), when, action, state: Mutex::default() }
     }
 
     /// Disturbs every call for which `matches` returns true.
     pub fn each(matches: impl Fn(&Call) -> bool + Send + Sync + 'static, when: When, action: FaultAction) -> Self {
-        Self::new(Which::Each, Box::new(matches), when, action)
+        Self::some(0, u64::MAX, when, action).among(matches)
     }
 
     /// Counts and disturbs only calls for which `matches` returns true.
@@ -82,8 +68,22 @@ impl Fault {
         self.state().hits
     }
 
-    fn new(which: Which, matches: Box<dyn Fn(&Call) -> bool + Send + Sync>, when: When, action: FaultAction) -> Self {
-        Self { which, matches, when, action, state: Mutex::default() }
+    /// Counts the call if it matches, and returns whether it is one of those to disturb.
+    pub(crate) fn chooses(&self, call: &Call) -> bool {
+        let mut state = self.state();
+        if !(self.matches)(call) {
+            return false;
+        }
+        let number = state.seen;
+        state.seen += 1;
+        number.checked_sub(self.skip).is_some_and(|number| number < self.count)
+    }
+
+    /// Records that the call is disturbed.
+    pub(crate) fn hit(&self, call: &Call) {
+        let mut state = self.state();
+        state.hits += 1;
+        state.last_hit = Some(call.clone());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -99,26 +99,16 @@ impl fmt::Debug for Fault {
 
 impl Probe for Fault {
     fn before(&self, call: &Call) -> FaultAction {
-        let mut state = self.state();
-        if !(self.matches)(call) {
-            return FaultAction::Go;
-        }
-        let number = state.seen;
-        state.seen += 1;
-        let is_chosen = match self.which {
-            Which::Some { skip, count } => number.checked_sub(skip).is_some_and(|number| number < count),
-            Which::Each => true,
-        };
-        if !is_chosen {
+        if !self.chooses(call) {
             return FaultAction::Go;
         }
         match self.when {
             When::Before => {
-                state.hit(call);
+                self.hit(call);
                 self.action
             }
             When::After => {
-                state.pending.push(call.sequence);
+                self.state().pending.push(call.sequence);
                 FaultAction::Go
             }
         }
@@ -130,7 +120,8 @@ impl Probe for Fault {
             return FaultAction::Go;
         };
         state.pending.swap_remove(position);
-        state.hit(call);
+        drop(state);
+        self.hit(call);
         self.action
     }
 }

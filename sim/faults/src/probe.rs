@@ -204,7 +204,7 @@ impl Os for Probed {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
         let mutates = how.disposition == os::Disposition::Create;
         let inner = self.process.run("open", path, mutates, || self.node().open(path, how))?;
-        Ok(ProbedHandle::wrap(&self.process, path.clone(), inner))
+        Ok(Box::new(ProbedHandle::new(&self.process, path.clone(), inner)))
     }
 
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
@@ -238,7 +238,7 @@ impl Os for Probed {
     fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
         let open = || self.node().open_service(name, access);
         let inner = self.process.run("open_service", &name.display(), false, open)?;
-        Ok(ProbedService::wrap(&self.process, name.to_string_lossy(), inner))
+        Ok(Box::new(ProbedService::new(&self.process, name.to_string_lossy(), inner)))
     }
 
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {

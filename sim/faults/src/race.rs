@@ -1,71 +1,53 @@
 //! A probe that lets another actor change the node between two calls of a process.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
+use crate::fault::{Fault, When};
 use crate::probe::{Call, FaultAction, Probe};
 
 /// A probe that runs a step once, right before a chosen call. The step may replace a directory with a junction or
 /// detach a disk.
 pub struct Race {
-    nth: u64,
-    matches: Box<dyn Fn(&Call) -> bool + Send + Sync>,
-    state: Mutex<State>,
-}
-
-struct State {
-    seen: u64,
-    step: Option<Box<dyn FnOnce() + Send>>,
-    taken_before: Option<Call>,
+    /// Chooses the call, which it does not disturb.
+    chosen: Fault,
+    step: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Race {
     /// Runs `step` before the call number `nth`, counted from 0.
     pub fn before(nth: u64, step: impl FnOnce() + Send + 'static) -> Self {
-        let state = State { seen: 0, step: Some(Box::new(step)), taken_before: None };
-        Self { nth, matches: Box::new(|_| true), state: Mutex::new(state) }
+        Self { chosen: Fault::at(nth, When::Before, FaultAction::Go), step: Mutex::new(Some(Box::new(step))) }
     }
 
     /// Counts only calls for which `matches` returns true.
     #[must_use]
     pub fn among(mut self, matches: impl Fn(&Call) -> bool + Send + Sync + 'static) -> Self {
-        self.matches = Box::new(matches);
+        self.chosen = self.chosen.among(matches);
         self
     }
 
     /// Returns the call before which the step ran, or `None` if there were too few calls.
     pub fn taken_before(&self) -> Option<Call> {
-        self.state().taken_before.clone()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.chosen.last_hit()
     }
 }
 
 impl fmt::Debug for Race {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "before call {}, taken before {:?}", self.nth, self.taken_before())
+        f.debug_struct("Race").field("taken_before", &self.taken_before()).finish_non_exhaustive()
     }
 }
 
 impl Probe for Race {
     fn before(&self, call: &Call) -> FaultAction {
-        let mut state = self.state();
-        if !(self.matches)(call) {
-            return FaultAction::Go;
-        }
-        let number = state.seen;
-        state.seen += 1;
-        if number != self.nth {
-            return FaultAction::Go;
-        }
-        let step = state.step.take();
-        state.taken_before = Some(call.clone());
-        // Release the lock: the step may make calls through the same probe.
-        drop(state);
-        if let Some(step) = step {
-            step();
+        if self.chosen.chooses(call) {
+            self.chosen.hit(call);
+            // Release the lock before the step runs: the step may make calls through the same probe.
+            let step = self.step.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(step) = step {
+                step();
+            }
         }
         FaultAction::Go
     }

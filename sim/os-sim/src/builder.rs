@@ -261,7 +261,7 @@ impl Builder {
             address: portal.address,
             port: portal.port,
             reachable: true,
-            slow_milliseconds: 0,
+            answer_takes: Duration::ZERO,
         });
         self
     }
@@ -331,10 +331,9 @@ impl Builder {
 
     /// Sets how long the service takes to start and to stop.
     pub fn slow(self, span: Duration) -> Self {
-        let milliseconds = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         self.change_service(|service| {
-            service.start_milliseconds = milliseconds;
-            service.stop_milliseconds = milliseconds;
+            service.start_takes = span;
+            service.stop_takes = span;
         })
     }
 

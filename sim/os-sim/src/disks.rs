@@ -12,6 +12,7 @@ use std::time::Duration;
 use os::abi::{ASSOCIATION_DEVICE, BASIC_DATA, DISK_INTERFACE, DiskAttributes, MSFT_RESERVED};
 use os::{OsError, OsResult, Uuid};
 
+use crate::description::Span;
 use crate::files::file_system::FileSystem;
 
 /// The bytes in a logical sector of most disks.
@@ -136,7 +137,7 @@ pub(crate) enum PartitionKind {
 }
 
 /// The volume in a partition.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Volume {
     pub id: Uuid,
     /// Whether Windows shows the volume. It arrives some time after its disk came online.
@@ -153,12 +154,13 @@ pub(crate) struct Volume {
     /// How many times it was formatted.
     pub formats: u32,
     /// The extents on other disks, as disk number, offset and length.
-    pub further_extents: Vec<(u32, u64, u64)>,
+    pub further_extents: Vec<Span>,
 }
 
 /// Whether a volume can be written. The volume of a new partition is read-only for some time after its arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Writability {
+    #[default]
     Writable,
     /// The volume is new and has not arrived.
     NotYet,
@@ -167,8 +169,9 @@ pub(crate) enum Writability {
 }
 
 /// Whether the content of a volume can be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Health {
+    #[default]
     Readable,
     /// Locked by BitLocker.
     Locked,
@@ -347,18 +350,7 @@ impl Partition {
 
 impl Volume {
     pub(crate) fn new(id: Uuid) -> Self {
-        Self {
-            id,
-            arrived: false,
-            offline: false,
-            known_to_provider: false,
-            writability: Writability::Writable,
-            health: Health::Readable,
-            file_system: None,
-            recognised: None,
-            formats: 0,
-            further_extents: Vec::new(),
-        }
+        Self { id, ..Self::default() }
     }
 
     /// Returns the file system, or the error that reading the volume gives.
@@ -375,38 +367,18 @@ impl Volume {
 }
 
 #[cfg(test)]
-pub(crate) fn example(size: u64) -> Disk {
-    Disk {
-        number: 1,
-        size,
-        cached_size: size,
-        sector: SECTOR,
-        attributes: 0,
-        system: false,
-        visible: true,
-        known_to_provider: true,
-        offline_again: 0,
-        bus: os::abi::BusType::SAS.0,
-        location: String::new(),
-        vendor: "Msft".into(),
-        product: "Virtual Disk".into(),
-        serial: None,
-        provider_serial: None,
-        identifiers: None,
-        instance: "1".into(),
-        layout: Layout::Raw,
-        foreign: None,
-        partitions: Vec::new(),
-        provider_cache: ProviderCache { size, attributes: 0 },
-        provider_offsets: Vec::new(),
-        lun_id: None,
-    }
-}
-
-#[cfg(test)]
 mod tests {
-    use super::{ALIGNMENT, BASIC_DATA, PartitionKind, example};
     use os::Uuid;
+
+    use super::{ALIGNMENT, BASIC_DATA, Disk, PartitionKind};
+    use crate::description::DiskDescription;
+    use crate::state::State;
+
+    fn example(size: u64) -> Disk {
+        let mut state = State::default();
+        let device = state.new_disk(&DiskDescription::new(size)).expect("the description is valid");
+        state.disks[&device].clone()
+    }
 
     #[test]
     fn the_gpt_of_a_disk_with_sectors_of_4096_bytes_takes_six_sectors_and_its_backup_five() {

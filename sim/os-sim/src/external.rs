@@ -81,11 +81,6 @@ impl External<'_> {
         self.with(|state| state.existing(path, false).is_ok())
     }
 
-    /// Returns whether the target of the path exists. All links are followed (`os.Stat`).
-    pub fn target_exists(&self, path: &str) -> bool {
-        self.with(|state| state.existing(path, true).is_ok())
-    }
-
     /// Removes the path and everything below it (`os.RemoveAll`). Succeeds if the path is missing.
     ///
     /// Removes links without following them. Removes an open file if its handles share deletion.

@@ -58,11 +58,11 @@ pub struct Portal {
     #[serde(default = "default_port")]
     pub port: u16,
     /// Whether it answers.
-    #[serde(default = "yes")]
+    #[serde(default = "quantity::yes")]
     pub reachable: bool,
     /// How long it takes to answer a request.
-    #[serde(default, rename = "answer_takes", with = "quantity::milliseconds")]
-    pub slow_milliseconds: u64,
+    #[serde(default, with = "quantity::duration")]
+    pub answer_takes: Duration,
 }
 
 /// An iSCSI target. Targets at different portals may have the same name.
@@ -341,7 +341,7 @@ impl Iscsi {
 
     /// Returns how long the portal takes to answer, or how long Windows waits for it.
     fn answer_time(&self, at: &PortalAddress) -> Duration {
-        self.portal(at).map_or(self.timeout, |portal| Duration::from_millis(portal.slow_milliseconds))
+        self.portal(at).map_or(self.timeout, |portal| portal.answer_takes)
     }
 
     /// Returns the portal that answers at an address.
@@ -380,10 +380,6 @@ impl Session {
 
 fn default_port() -> u16 {
     DEFAULT_PORT
-}
-
-fn yes() -> bool {
-    true
 }
 
 #[cfg(test)]

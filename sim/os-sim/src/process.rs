@@ -52,10 +52,7 @@ impl Os for Sim {
 
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
         Ok(self.with(|state| match class {
-            DISK_INTERFACE => {
-                let disks = state.disks.values().filter(|disk| disk.visible);
-                disks.map(|disk| U16String::from_str(&disk.interface())).collect()
-            }
+            DISK_INTERFACE => state.visible_disks().map(|(_, disk)| U16String::from_str(&disk.interface())).collect(),
             STORAGE_PORT_INTERFACE => vec![U16String::from_str(&storage_port())],
             _ => Vec::new(),
         }))

@@ -4,6 +4,7 @@
 //! start one after another, because each start locks the service database.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use os::{OsError, OsResult, ServiceAccess, ServiceConfig, Time, U16String};
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ pub struct Services {
 }
 
 /// A service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceModel {
     /// The name of the service, compared without regard to case.
@@ -37,11 +38,11 @@ pub struct ServiceModel {
     #[serde(default)]
     pub depends_on: Vec<String>,
     /// How long starting takes.
-    #[serde(default, rename = "start_takes", with = "quantity::milliseconds")]
-    pub start_milliseconds: u64,
+    #[serde(default, with = "quantity::duration")]
+    pub start_takes: Duration,
     /// How long stopping takes.
-    #[serde(default, rename = "stop_takes", with = "quantity::milliseconds")]
-    pub stop_milliseconds: u64,
+    #[serde(default, with = "quantity::duration")]
+    pub stop_takes: Duration,
     /// Whether the service stops instead of entering the running state.
     #[serde(default)]
     pub fails_to_start: bool,
@@ -53,7 +54,7 @@ pub struct ServiceModel {
     pub protected: bool,
     /// When a pending state ends, in milliseconds of the node's clock.
     #[serde(skip)]
-    until: Option<u64>,
+    until: Option<Time>,
     /// The sequence number of its last start.
     #[serde(skip)]
     started: u64,
@@ -118,24 +119,11 @@ pub const SERVICE_DEPENDENCY_DELETED: OsError = OsError(1075);
 impl ServiceModel {
     /// Returns a stopped service that starts on demand and without delay.
     pub fn new(name: &str, display_name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            display_name: display_name.to_owned(),
-            start_type: StartType::default(),
-            state: ServiceState::default(),
-            depends_on: Vec::new(),
-            start_milliseconds: 0,
-            stop_milliseconds: 0,
-            fails_to_start: false,
-            unstoppable: false,
-            protected: false,
-            until: None,
-            started: 0,
-        }
+        Self { name: name.to_owned(), display_name: display_name.to_owned(), ..Self::default() }
     }
 
     /// Ends a pending state that is due.
-    fn tick(&mut self, now: u64) {
+    fn tick(&mut self, now: Time) {
         if self.until.is_none_or(|until| now < until) {
             return;
         }
@@ -144,7 +132,7 @@ impl ServiceModel {
         self.state = if fails { ServiceState::Stopped } else { self.state.settled() };
     }
 
-    fn enter(&mut self, pending: ServiceState, at: u64, now: u64) {
+    fn enter(&mut self, pending: ServiceState, at: Time, now: Time) {
         self.state = pending;
         self.until = Some(at);
         self.tick(now);
@@ -154,10 +142,7 @@ impl ServiceModel {
 impl Services {
     /// Ends the pending states that are due.
     pub fn tick(&mut self, now: Time) {
-        let now = milliseconds(now);
-        for service in &mut self.services {
-            service.tick(now);
-        }
+        self.services.iter_mut().for_each(|service| service.tick(now));
     }
 
     /// Checks that `name` can be opened with `access`.
@@ -197,7 +182,6 @@ impl Services {
         }
         let mut order = Vec::new();
         self.start_order(self.position(name)?, &mut Vec::new(), &mut order)?;
-        let now = milliseconds(now);
         let starting = self.services.iter().filter(|service| service.state == ServiceState::StartPending);
         let mut ready_at = starting.filter_map(|service| service.until).max().unwrap_or(now);
         for position in order {
@@ -207,7 +191,7 @@ impl Services {
             match service.state {
                 ServiceState::Stopped => {
                     // A service starts when its dependencies run.
-                    ready_at = ready_at.saturating_add(service.start_milliseconds);
+                    ready_at = ready_at + service.start_takes;
                     service.started = starts;
                     service.enter(ServiceState::StartPending, ready_at, now);
                 }
@@ -235,10 +219,9 @@ impl Services {
         if service.unstoppable {
             return Err(OsError::INVALID_SERVICE_CONTROL);
         }
-        let now = milliseconds(now);
         let position = self.position(name)?;
         let service = &mut self.services[position];
-        service.enter(ServiceState::StopPending, now.saturating_add(service.stop_milliseconds), now);
+        service.enter(ServiceState::StopPending, now + service.stop_takes, now);
         Ok(())
     }
 
@@ -319,10 +302,6 @@ impl Services {
             }
         }
     }
-}
-
-fn milliseconds(time: Time) -> u64 {
-    u64::try_from(time.0.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -111,11 +111,11 @@ impl Sim {
         self.with(|state| {
             state.timing = Timing::NONE;
             for service in &mut state.services.services {
-                service.start_milliseconds = 0;
-                service.stop_milliseconds = 0;
+                service.start_takes = Duration::ZERO;
+                service.stop_takes = Duration::ZERO;
             }
-            state.smb.servers.iter_mut().for_each(|server| server.slow_milliseconds = 0);
-            state.iscsi.portals.iter_mut().for_each(|portal| portal.slow_milliseconds = 0);
+            state.smb.servers.iter_mut().for_each(|server| server.answer_takes = Duration::ZERO);
+            state.iscsi.portals.iter_mut().for_each(|portal| portal.answer_takes = Duration::ZERO);
             state.smb.timeout = Duration::ZERO;
             state.iscsi.timeout = Duration::ZERO;
         });

@@ -43,11 +43,11 @@ pub struct Server {
     /// Its name or address.
     pub host: String,
     /// Whether it answers.
-    #[serde(default = "yes")]
+    #[serde(default = "quantity::yes")]
     pub reachable: bool,
     /// How long it takes to answer a request.
-    #[serde(default, rename = "answer_takes", with = "quantity::milliseconds")]
-    pub slow_milliseconds: u64,
+    #[serde(default, with = "quantity::duration")]
+    pub answer_takes: Duration,
     /// Its shares.
     #[serde(default)]
     pub shares: Vec<Share>,
@@ -69,7 +69,7 @@ pub struct Share {
     #[serde(default)]
     pub guest: bool,
     /// Whether clients may list its root directory. Clients may always read the attributes of the root directory.
-    #[serde(default = "yes")]
+    #[serde(default = "quantity::yes")]
     pub listable: bool,
 }
 
@@ -95,7 +95,7 @@ pub struct Mapping {
     #[serde(default)]
     pub user: Option<String>,
     /// Whether Windows restores the mapping after a restart, with stored credentials.
-    #[serde(skip, default = "yes")]
+    #[serde(skip, default = "quantity::yes")]
     pub persistent: bool,
     /// The status that WMI reports.
     #[serde(skip)]
@@ -105,19 +105,11 @@ pub struct Mapping {
     pub privacy: bool,
     /// Whether Windows restored the mapping after a restart. The SMB client then logs on with the stored credentials, but
     /// does not compare the user of a new request with the user of the mapping.
-    #[serde(skip, default = "yes")]
+    #[serde(skip, default = "quantity::yes")]
     restored: bool,
     /// How many times the user's password had changed when the mapping was created.
     #[serde(skip)]
     changes: u64,
-}
-
-/// A request for a mapping.
-struct NewMapping<'a> {
-    remote: &'a str,
-    credential: Option<Credential>,
-    persistent: bool,
-    privacy: bool,
 }
 
 /// `MSFT_SmbGlobalMapping.Status`.
@@ -153,7 +145,13 @@ impl fmt::Debug for User {
 impl Server {
     /// Returns a server that answers without delay and has no shares and no users.
     pub fn new(host: &str) -> Self {
-        Self { host: host.to_owned(), reachable: true, slow_milliseconds: 0, shares: Vec::new(), users: Vec::new() }
+        Self {
+            host: host.to_owned(),
+            reachable: true,
+            answer_takes: Duration::ZERO,
+            shares: Vec::new(),
+            users: Vec::new(),
+        }
     }
 
     fn share(&self, name: &str) -> Option<&Share> {
@@ -282,7 +280,7 @@ impl Smb {
         let server = split(remote).and_then(|(host, _)| self.server(&host));
         match server {
             None => Duration::ZERO,
-            Some(server) if server.reachable => Duration::from_millis(server.slow_milliseconds),
+            Some(server) if server.reachable => server.answer_takes,
             Some(_) => self.timeout,
         }
     }
@@ -340,54 +338,47 @@ impl Smb {
             None => None,
             Some(text) => Some(Credential::parse(text.expose()).ok_or(OsError::INVALID_PARAMETER)?),
         };
-        let created_mapping = self.map(&NewMapping { remote: &remote, credential, persistent, privacy })?;
-        Ok(created("CreatedMapping", created_mapping))
+        let (user, password) = credential.map(|credential| (credential.user, credential.password)).unzip();
+        let mapping = Mapping { remote, user, persistent, status: Status::Ok, privacy, restored: false, changes: 0 };
+        Ok(created("CreatedMapping", self.map(mapping, password)?))
     }
 
-    fn map(&mut self, new: &NewMapping<'_>) -> OsResult<Instance> {
-        let (host, share) = split(new.remote).ok_or(OsError::BAD_NET_NAME)?;
-        if new.remote.ends_with('\\') {
+    fn map(&mut self, mut mapping: Mapping, password: Option<Secret>) -> OsResult<Instance> {
+        let (host, share) = split(&mapping.remote).ok_or(OsError::BAD_NET_NAME)?;
+        if mapping.remote.ends_with('\\') {
             return Err(OsError::INVALID_PARAMETER);
         }
-        let user = new.credential.as_ref().map(|credential| credential.user.as_str());
-        let is_stored = new.persistent && user.is_some();
+        let user = mapping.user.as_deref();
+        let is_stored = mapping.persistent && user.is_some();
         if user.is_some_and(|user| !user.contains('\\')) || is_stored && self.forbids_stored_credentials {
             return Err(OsError::NO_SUCH_LOGON_SESSION);
         }
-        if let Some(position) = self.position(new.remote) {
+        if let Some(position) = self.position(&mapping.remote) {
             let is_same = self.mappings[position].is_of(user);
             return Err(if is_same { ALREADY_ASSIGNED } else { OsError::SESSION_CREDENTIAL_CONFLICT });
         }
         let server = self.server(&host).filter(|server| server.reachable).ok_or(OsError::BAD_NETPATH)?;
         let mut sessions = self.mappings.iter().filter(|mapping| mapping.is_to(&host)).peekable();
         let has_session = sessions.peek().is_some();
-        if sessions.any(|session| !session.is_of(user) || session.is_above(new.remote)) {
+        if sessions.any(|session| !session.is_of(user) || session.is_above(&mapping.remote)) {
             return Err(OsError::SESSION_CREDENTIAL_CONFLICT);
         }
-        let changes = match &new.credential {
+        let changes = match user.zip(password) {
             None => 0,
-            Some(credential) => {
-                let user = server.user(&credential.user).ok_or(OsError::LOGON_FAILURE)?;
-                if user.password != credential.password.expose() {
+            Some((name, password)) => {
+                let known = server.user(name).ok_or(OsError::LOGON_FAILURE)?;
+                if known.password != password.expose() {
                     // If a session of the user is open, the node itself compares the password.
                     return Err(if has_session { OsError::INVALID_PASSWORD } else { OsError::LOGON_FAILURE });
                 }
-                user.changes
+                known.changes
             }
         };
         let found = server.share(&share).ok_or(OsError::BAD_NET_NAME)?;
         if user.is_none() && !found.guest {
             return Err(OsError::LOGON_FAILURE);
         }
-        let mapping = Mapping {
-            remote: new.remote.to_owned(),
-            user: user.map(str::to_owned),
-            persistent: new.persistent,
-            status: Status::Ok,
-            privacy: new.privacy,
-            restored: false,
-            changes,
-        };
+        mapping.changes = changes;
         let created = mapping.instance();
         self.mappings.push(mapping);
         Ok(created)
@@ -460,10 +451,6 @@ fn split(remote: &str) -> Option<(String, String)> {
     let host = parts.next()?;
     let share = parts.next()?;
     (!host.is_empty() && !share.is_empty()).then(|| (host.to_owned(), share.to_owned()))
-}
-
-fn yes() -> bool {
-    true
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use os::abi::DiskAttributes;
@@ -28,7 +29,7 @@ const EPOCH: i64 = 134_116_992_000_000_000;
 const POLICY_DELAY: Duration = Duration::from_millis(50);
 
 /// A simulated node's state.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct State {
     /// The time since the node's clock started.
     pub now: Duration,
@@ -68,19 +69,8 @@ pub(crate) struct State {
     pub callbacks: Vec<Callback>,
 }
 
-/// A copy of the objects that the description of a node creates.
-pub(crate) struct Objects {
-    events: Vec<ScheduledEvent>,
-    disks: BTreeMap<DeviceId, Disk>,
-    mounts: Vec<Mount>,
-    trees: BTreeMap<Uuid, FileSystem>,
-    services: Services,
-    smb: Smb,
-    iscsi: Iscsi,
-}
-
-/// A function to be called without holding the lock of the state.
-pub(crate) type Callback = Box<dyn FnOnce() + Send>;
+/// A function to be called without holding the lock of the state. Shared, so that the state can be copied.
+pub(crate) type Callback = Arc<dyn Fn() + Send + Sync>;
 
 /// An event and its time.
 #[derive(Clone, Debug)]
@@ -118,31 +108,6 @@ impl fmt::Debug for State {
 }
 
 impl State {
-    /// Returns a copy of the objects that a description creates.
-    pub(crate) fn objects(&self) -> Objects {
-        Objects {
-            events: self.events.clone(),
-            disks: self.disks.clone(),
-            mounts: self.mounts.clone(),
-            trees: self.trees.clone(),
-            services: self.services.clone(),
-            smb: self.smb.clone(),
-            iscsi: self.iscsi.clone(),
-        }
-    }
-
-    /// Sets the objects back to this copy.
-    pub(crate) fn restore(&mut self, objects: Objects) {
-        let Objects { events, disks, mounts, trees, services, smb, iscsi } = objects;
-        self.events = events;
-        self.disks = disks;
-        self.mounts = mounts;
-        self.trees = trees;
-        self.services = services;
-        self.smb = smb;
-        self.iscsi = iscsi;
-    }
-
     /// Returns a number that was never returned before.
     pub(crate) fn fresh(&mut self) -> u64 {
         self.counter += 1;
@@ -287,9 +252,14 @@ impl State {
         }
     }
 
+    /// Returns the disks that Windows has detected.
+    pub(crate) fn visible_disks(&self) -> impl Iterator<Item = (DeviceId, &Disk)> {
+        self.disks.iter().map(|(device, disk)| (*device, disk)).filter(|(_, disk)| disk.visible)
+    }
+
     /// Returns the visible disk with `number`.
     pub(crate) fn device(&self, number: u32) -> Option<DeviceId> {
-        self.disks.iter().find(|(_, disk)| disk.visible && disk.number == number).map(|(id, _)| *id)
+        self.visible_disks().find(|(_, disk)| disk.number == number).map(|(id, _)| id)
     }
 
     /// Returns the disk with this number, even if Windows has not detected it yet.
@@ -314,10 +284,10 @@ impl State {
 
     /// Returns the device and the partition number of the volume `id`, even if the volume has not arrived.
     pub(crate) fn location_of(&self, id: Uuid) -> Option<(DeviceId, u32)> {
-        self.disks.iter().filter(|(_, disk)| disk.visible).find_map(|(device, disk)| {
+        self.visible_disks().find_map(|(device, disk)| {
             let holds = |volume: &Volume| volume.id == id;
             let part = disk.partitions.iter().find(|part| part.volume.as_ref().is_some_and(holds))?;
-            Some((*device, part.number))
+            Some((device, part.number))
         })
     }
 
@@ -326,7 +296,7 @@ impl State {
     /// Fails with [`Self::removed`] if the disk was removed, and with `NOT_READY` if the volume has not arrived, for example
     /// because the disk is offline.
     pub(crate) fn volume(&self, id: Uuid) -> OsResult<(&Disk, &Volume)> {
-        let found = self.disks.values().filter(|disk| disk.visible).find_map(|disk| {
+        let found = self.visible_disks().find_map(|(_, disk)| {
             let volume = disk.volumes().find(|volume| volume.id == id)?;
             Some((disk, volume))
         });
@@ -343,8 +313,8 @@ impl State {
 
     /// Returns the volumes that have arrived, with their disks.
     pub(crate) fn arrived_volumes(&self) -> impl Iterator<Item = (&Disk, &Volume)> {
-        let disks = self.disks.values().filter(|disk| disk.visible);
-        disks.flat_map(|disk| disk.volumes().map(move |volume| (disk, volume))).filter(|(_, volume)| volume.arrived)
+        let volumes = self.visible_disks().flat_map(|(_, disk)| disk.volumes().map(move |volume| (disk, volume)));
+        volumes.filter(|(_, volume)| volume.arrived)
     }
 
     /// Returns a file system, or the error that reading it gives.

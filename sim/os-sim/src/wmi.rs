@@ -8,7 +8,7 @@ pub(crate) mod storage_jobs;
 pub mod wql;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use os::{CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Returned, Time, Value, Wmi};
@@ -17,7 +17,7 @@ use crate::clock::SharedState;
 use crate::files::handles::{Object, Opened};
 use crate::iscsi::Associated;
 use crate::smb;
-use crate::state::{FsId, State};
+use crate::state::{Callback, FsId, State};
 use crate::wmi::method_call::{instance, returned};
 use crate::wmi::storage_jobs::JobAction;
 use wql::{Associators, ObjectPath, Query};
@@ -77,8 +77,8 @@ impl State {
             None => {}
             Some(Associated::Objects(objects)) => return Ok(objects),
             Some(Associated::Disks(luns)) => {
-                let shown = self.disks.values().filter(|disk| disk.visible);
-                let reached = shown.filter(|disk| disk.lun_id.is_some_and(|id| luns.contains(&id)));
+                let disks = self.visible_disks().map(|(_, disk)| disk);
+                let reached = disks.filter(|disk| disk.lun_id.is_some_and(|id| luns.contains(&id)));
                 return Ok(reached.map(provider_instances::disk_instance).collect());
             }
         }
@@ -233,9 +233,16 @@ struct RunningJob {
 
 impl PendingCall for RunningJob {
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
+        let then = Mutex::new(Some(then));
+        let callback: Callback = Arc::new(move || {
+            let then = then.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(then) = then {
+                then();
+            }
+        });
         self.shared.with_callbacks(|state| match state.jobs.get_mut(&self.job) {
-            Some(job) => job.callbacks.push(then),
-            None => state.callbacks.push(then),
+            Some(job) => job.callbacks.push(callback),
+            None => state.callbacks.push(callback),
         });
     }
 }

@@ -88,8 +88,8 @@ pub(crate) fn with_daemon<T>(
     body: impl AsyncFnOnce(Counted<'_>) -> Result<T, Box<dyn Error>>,
 ) -> Result<T, Box<dyn Error>> {
     let trace = Arc::new(Trace::counting());
-    let daemon = Daemon::start(Arc::new(Probed::new(sim.process(), Arc::clone(&trace))), Threads::AsInService)?;
-    daemon.run(async |daemon: &Daemon| body(Counted { daemon, trace: &trace }).await)
+    let node = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
+    Daemon::run(node, Threads::AsInService, async |daemon: &Daemon| body(Counted { daemon, trace: &trace }).await)
 }
 
 /// Returns the cost of each step, which is a list of calls, while `others` further connections are open that have each made

@@ -151,9 +151,6 @@ pub fn with_disks(disks: usize) -> Sim {
 /// Returns a node with so many volumes besides that of the system disk. The first of them is on disk 1, and the others
 /// are on disk 2.
 pub fn with_volumes(volumes: usize) -> Result<Sim, Box<dyn Error>> {
-    if volumes == 1 {
-        return Ok(with_disks(1));
-    }
     let sim = builder().disk(10 * GIB).gpt().build();
     let (os, never) = (sim.process(), Time(Duration::MAX));
     let found = os.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Disk WHERE Number = 2", never)?;

@@ -15,6 +15,7 @@ use crate::scheduling::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::scheduling::stop::RunResult;
+use crate::sync::lock;
 use crate::types::DiskNumber;
 
 /// A caller that never cancels.
@@ -192,7 +193,7 @@ async fn settle(executor: &Arc<Executor>, callers: Vec<future::JoinHandle<()>>) 
     executor.idle().await;
     executor.node().assert_at_rest();
     assert_eq!(executor.node().locks.len(), 0, "locks were left behind");
-    assert_eq!(executor.jobs().len(), 0, "jobs were left behind");
+    assert_eq!(lock(&executor.jobs).len(), 0, "jobs were left behind");
 }
 
 /// Some callers of the same change cancel, others wait. The drain relies on the count of running jobs.

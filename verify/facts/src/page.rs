@@ -1,14 +1,8 @@
-//! The page docs/facts.md. The same facts and results give the same page.
+//! The results in docs/facts.md: the systems in parentheses after the id of each fact, and the table that counts them.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
-use facts::{Fact, Origin, Outcome, SOURCES, SUBJECTS};
+use facts::Outcome;
 
 use crate::isolated::Results;
-
-const INTRODUCTION: &str = include_str!("introduction.md");
-const NOTES: &str = include_str!("notes.md");
 
 /// The systems, in the order of the page.
 const SYSTEMS: [&str; 3] = ["simulator", "Wine", "Windows"];
@@ -42,161 +36,90 @@ pub(crate) fn print(system: &str, results: &Results) -> bool {
     failed == 0
 }
 
-/// What a check found, as the page shows it. A system where the check could not run is not mentioned.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cell {
-    Holds,
-    /// Wine is known to behave otherwise.
-    Not,
-    Fails,
+/// Returns the page with the results on a system, instead of the results that the page has for it.
+pub(crate) fn with_results(page: &str, system: &str, results: &Results) -> String {
+    let lines: Vec<String> = page.lines().map(|line| with_result(line, system, results)).collect();
+    let facts: Vec<&str> = lines.iter().filter_map(|line| Some(parsed(line)?.1)).collect();
+    lines.iter().map(|line| counted(line, &facts) + "\n").collect()
 }
 
-impl Cell {
-    fn of(result: &str) -> Option<Self> {
-        match result.split(':').next() {
-            Some("holds") => Some(Self::Holds),
-            Some("differs") => Some(Self::Not),
-            Some("FAILS") => Some(Self::Fails),
-            _ => None,
-        }
-    }
-
-    /// Returns what the page writes before the name of the system.
-    fn prefix(self) -> &'static str {
-        match self {
-            Self::Holds => "",
-            Self::Not => "not ",
-            Self::Fails => "FAILS on ",
-        }
-    }
+/// Splits the line of a fact into its id, the systems in parentheses, and the rest with the sentence.
+fn parsed(line: &str) -> Option<(&str, &str, &str)> {
+    let (id, rest) = line.strip_prefix("- **")?.split_once("** (")?;
+    let (systems, rest) = rest.split_once("): ")?;
+    Some((id, systems, rest))
 }
 
-/// The page.
-#[derive(Default)]
-pub(crate) struct Page {
-    /// By the id of the fact and the name of the system.
-    cells: BTreeMap<(String, &'static str), Cell>,
+/// Returns a line with the result of its fact on a system. A system on which the check could not run is not named.
+fn with_result(line: &str, system: &str, results: &Results) -> String {
+    let Some((id, systems, rest)) = parsed(line) else { return line.to_owned() };
+    let named = SYSTEMS.iter().filter_map(|name| {
+        if *name == system {
+            return results.get(id).and_then(|result| named(system, result));
+        }
+        systems.split(", ").find(|named| named.ends_with(name)).map(str::to_owned)
+    });
+    format!("- **{id}** ({}): {rest}", named.collect::<Vec<_>>().join(", "))
 }
 
-impl Page {
-    /// Reads the results on the page. Those of a fact whose sentence has changed are left out.
-    pub(crate) fn read(text: &str) -> Self {
-        let mut page = Self::default();
-        let lines: BTreeMap<&str, &str> =
-            text.lines().filter_map(|line| line.strip_prefix("- **")?.split_once("** (")).collect();
-        for fact in facts::all() {
-            let Some((cells, rest)) = lines.get(fact.id).and_then(|line| line.split_once("): ")) else { continue };
-            if !rest.starts_with(&escaped(fact.sentence)) {
-                continue;
-            }
-            for system in SYSTEMS {
-                let shown = |cell: &Cell| cells.split(", ").any(|shown| shown == format!("{}{system}", cell.prefix()));
-                if let Some(cell) = [Cell::Holds, Cell::Not, Cell::Fails].into_iter().find(shown) {
-                    page.cells.insert((fact.id.to_owned(), system), cell);
-                }
-            }
-        }
-        page
-    }
-
-    /// Replaces the results on a system.
-    pub(crate) fn set(&mut self, system: &'static str, results: &Results) {
-        self.cells.retain(|(_, other), _| *other != system);
-        for (id, result) in results {
-            if let Some(cell) = Cell::of(result) {
-                self.cells.insert((id.clone(), system), cell);
-            }
-        }
-    }
-
-    fn write_counts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = facts::all();
-        let assumed = all.iter().filter(|fact| matches!(fact.origin, Origin::Assumed(_))).count();
-        writeln!(f, "\n{} facts have a check; {assumed} of them are assumed.\n", all.len())?;
-        writeln!(f, "| checks | simulator | Wine | Windows |\n|---|---|---|---|")?;
-        for (name, wanted) in
-            [("hold", Some(Cell::Holds)), ("differ", Some(Cell::Not)), ("fail", Some(Cell::Fails)), ("not run", None)]
-        {
-            write!(f, "| {name} |")?;
-            for system in SYSTEMS {
-                let found = |fact: &&Fact| self.cells.get(&(fact.id.to_owned(), system)).copied() == wanted;
-                write!(f, " {} |", all.iter().filter(found).count())?;
-            }
-            writeln!(f)?;
-        }
-        Ok(())
-    }
-
-    fn write_fact(&self, f: &mut fmt::Formatter<'_>, fact: &Fact) -> fmt::Result {
-        let cells = SYSTEMS.iter().filter_map(|system| {
-            let cell = self.cells.get(&(fact.id.to_owned(), *system))?;
-            Some(format!("{}{system}", cell.prefix()))
-        });
-        let cells = cells.collect::<Vec<_>>().join(", ");
-        write!(f, "- **{}** ({cells}): {} ", fact.id, escaped(fact.sentence))?;
-        match fact.origin {
-            Origin::Published(sources) => writeln!(f, "*{}*", escaped(sources)),
-            Origin::Assumed(reason) => writeln!(f, "*Assumed.* {}", escaped(reason)),
-        }
+/// Returns how the page names a system for a result.
+fn named(system: &str, result: &str) -> Option<String> {
+    match result.split(':').next() {
+        Some("holds") => Some(system.to_owned()),
+        Some("differs") => Some(format!("not {system}")),
+        Some("FAILS") => Some(format!("FAILS on {system}")),
+        _ => None,
     }
 }
 
-impl fmt::Display for Page {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(INTRODUCTION)?;
-        self.write_counts(f)?;
-        writeln!(f, "\n## Sources\n")?;
-        for (key, name) in SOURCES {
-            writeln!(f, "- **{key}**: {}", escaped(name))?;
-        }
-        for subject in SUBJECTS {
-            writeln!(f, "\n## {}\n", subject.title)?;
-            for fact in subject.facts() {
-                self.write_fact(f, &fact)?;
-            }
-        }
-        write!(f, "\n{NOTES}")
-    }
-}
-
-/// Escapes what has a meaning in Markdown, except in code spans.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::new();
-    let mut in_code = false;
-    for letter in text.chars() {
-        in_code ^= letter == '`';
-        if !in_code && matches!(letter, '\\' | '*' | '<' | '>' | '[' | ']') {
-            escaped.push('\\');
-        }
-        escaped.push(letter);
-    }
-    escaped
+/// Returns a line of the page, with the current numbers if it is a row of the table.
+fn counted(line: &str, facts: &[&str]) -> String {
+    let count = |text: &str| facts.iter().filter(|systems| systems.split(", ").any(|named| named == text)).count();
+    let numbers = match line.split(" |").next() {
+        Some("| hold") => SYSTEMS.map(count),
+        Some("| differ") => SYSTEMS.map(|system| count(&format!("not {system}"))),
+        Some("| fail") => SYSTEMS.map(|system| count(&format!("FAILS on {system}"))),
+        Some("| not run") => SYSTEMS.map(|system| facts.iter().filter(|systems| !systems.contains(system)).count()),
+        _ => return line.to_owned(),
+    };
+    let head = line.split(" |").next().unwrap_or_default();
+    format!("{head} | {} | {} | {} |", numbers[0], numbers[1], numbers[2])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn results(result: &str) -> Results {
-        facts::all().into_iter().map(|fact| (fact.id.to_owned(), result.to_owned())).collect()
+    const PAGE: &str = include_str!("../../../docs/facts.md");
+
+    #[test]
+    fn the_page_has_one_sentence_with_a_source_for_each_check() {
+        let lines = || PAGE.lines().filter_map(parsed);
+        let ids: Vec<&str> = lines().map(|(id, ..)| id).collect();
+        assert_eq!(ids, facts::all().iter().map(|fact| fact.id).collect::<Vec<_>>());
+        for (id, _, rest) in lines() {
+            let (sentence, source) = rest.split_once(". *").expect("a sentence and a source");
+            assert!(!sentence.contains(". "), "{id}: {sentence}");
+            if source.starts_with("Assumed.* ") {
+                continue;
+            }
+            for source in source.trim_end_matches('*').split("; ") {
+                let key = source.split(' ').next().unwrap_or_default();
+                assert!(PAGE.contains(&format!("- **{key}**: ")) || source.contains('/'), "{id}: {source}");
+            }
+        }
     }
 
     #[test]
-    fn a_page_without_new_results_stays_the_same() {
-        let mut page = Page::default();
-        page.set("simulator", &results("holds"));
-        page.set("Wine", &results("differs: it has none"));
-        page.set("Windows", &results("FAILS: left: 1 right: 2"));
-        let text = page.to_string();
-        assert!(text.contains("- **FILE-OPEN-01** (simulator, not Wine, FAILS on Windows): A name"), "{text}");
-        assert_eq!(Page::read(&text).to_string(), text);
-    }
-
-    #[test]
-    fn a_fact_with_a_new_sentence_has_not_run() {
-        let mut page = Page::default();
-        page.set("Windows", &results("holds"));
-        let text = page.to_string().replace("(Windows): A name", "(Windows): Some name");
-        assert!(Page::read(&text).to_string().contains("- **FILE-OPEN-01** (): A name"));
+    fn the_page_gets_the_results_of_one_system_and_keeps_those_of_other_systems() {
+        let page = "| hold | 2 | 0 | 1 |\n| fail | 0 | 0 | 0 |\n| not run | 0 | 2 | 1 |\n\
+                    - **A-1** (simulator, Windows): One. *WF*\n- **A-2** (simulator): Two. *WF*\n- **A-3**: A note.\n";
+        let wine = [("A-1", "differs: it has none"), ("A-2", "FAILS: left: 1")];
+        let wine = wine.map(|(id, result)| (id.to_owned(), result.to_owned())).into();
+        let expected = "| hold | 2 | 0 | 1 |\n| fail | 0 | 1 | 0 |\n| not run | 0 | 0 | 1 |\n\
+                        - **A-1** (simulator, not Wine, Windows): One. *WF*\n\
+                        - **A-2** (simulator, FAILS on Wine): Two. *WF*\n- **A-3**: A note.\n";
+        assert_eq!(with_results(page, "Wine", &wine), expected);
+        assert_eq!(with_results(expected, "Wine", &wine), expected);
     }
 }

@@ -18,7 +18,7 @@ fn check(fact: &Fact) -> Result<(), libtest_mimic::Failed> {
     let node = local_node().unwrap_or_else(|| Box::new(SimulatedNode::new()) as Box<dyn TestNode>);
     let why = match facts::check(fact, &*node) {
         Outcome::Holds => return Ok(()),
-        Outcome::Fails(why) => return Err(format!("{} {why}", fact.sentence).into()),
+        Outcome::Fails(why) => return Err(why.into()),
         Outcome::Differs(how) => format!("Wine: {how}"),
         Outcome::Missing(what) => what,
     };

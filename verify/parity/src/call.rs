@@ -140,7 +140,7 @@ impl Generator {
             let found = if entry.ends_with('/') {
                 Entry::Directory
             } else {
-                Entry::File { writable: !entry.ends_with('-'), content: path.clone().into_bytes() }
+                Entry::File { is_writable: !entry.ends_with('-'), content: path.clone() }
             };
             tree.0.insert(path, found);
         }

@@ -7,7 +7,7 @@ use crate::CALLS_FOR_ALL_RULES;
 use crate::call::{Call, Generator};
 use crate::program::{Answer, Program};
 use crate::rules::{Counts, Difference, Judgement};
-use crate::tree::{self, Tree};
+use crate::tree::Tree;
 
 /// How many calls are made on one tree before both programs get a new one.
 const CALLS_PER_TREE: usize = 60;
@@ -32,20 +32,20 @@ impl Comparison {
             if left_on_tree == 0 {
                 let tree = self.generator.tree();
                 for program in [&self.go, &self.own] {
-                    tree.create(program.drive_c())?;
+                    program.drive.create(&tree)?;
                 }
-                before = Tree::read(self.go.drive_c())?;
+                before = self.go.drive.read()?;
                 left_on_tree = CALLS_PER_TREE;
             }
             if self.generator.replaces_working_directory() {
                 for program in [&self.go, &self.own] {
-                    tree::replace_working_directory(program.drive_c())?;
+                    program.drive.replace_working_directory()?;
                 }
-                before = Tree::read(self.go.drive_c())?;
+                before = self.go.drive.read()?;
             }
             let call = self.generator.call(&before);
             let results = (self.go.call(&call)?, self.own.call(&call)?);
-            let trees = (Tree::read(self.go.drive_c())?, Tree::read(self.own.drive_c())?);
+            let trees = (self.go.drive.read()?, self.own.drive.read()?);
             let equal = trees.0 == trees.1;
             self.judge(number, &call, &before, &results, &trees);
             left_on_tree = if equal { left_on_tree - 1 } else { 0 };
@@ -60,7 +60,7 @@ impl Comparison {
     fn judge(&mut self, number: usize, call: &Call, before: &Tree, results: &(Answer, Answer), trees: &(Tree, Tree)) {
         let difference = Difference { call, before, go: &results.0, own: &results.1, trees };
         let judgement = difference.judge();
-        self.counts.add(call, &judgement);
+        self.counts.add(judgement);
         if let Judgement::Undeclared = judgement {
             let text = format!("call {number}: {difference}");
             println!("undeclared: {text}");

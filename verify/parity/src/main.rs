@@ -6,7 +6,7 @@
 //! difference between the trees, both programs get a new tree.
 
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -75,9 +75,4 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 fn seed_of_now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(1, |now| now.as_secs() ^ u64::from(now.subsec_nanos()))
-}
-
-/// Where the working directory is in drive C: of a prefix.
-fn kubelet(drive_c: &Path) -> PathBuf {
-    drive_c.join("var/lib/kubelet")
 }

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use super::call::Call;
+use super::tree::Drive;
 
 /// The result of a call, as the client prints it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl Answer {
 
 /// A served program with its client. Both are killed when this is dropped.
 pub(super) struct Program {
-    drive_c: PathBuf,
+    pub(super) drive: Drive,
     calls: ChildStdin,
     answers: BufReader<ChildStdout>,
     _processes: [KilledOnDrop; 2],
@@ -44,8 +45,8 @@ const START: Duration = Duration::from_mins(2);
 impl Program {
     /// Starts `server` with its default settings and `client` in a Wine prefix, and waits until the server answers.
     pub(super) fn start(wine: &Path, prefix: &Path, server: &Path, client: &Path) -> Result<Self, Box<dyn Error>> {
-        let drive_c = prefix.join("drive_c");
-        std::fs::create_dir_all(super::kubelet(&drive_c))?;
+        let drive = Drive::new(prefix.join("drive_c"))?;
+        drive.replace_working_directory()?;
         let in_prefix = |program: &Path| {
             let mut command = Command::new(wine);
             command.env("WINEPREFIX", prefix).arg(program).stdin(Stdio::null()).stdout(Stdio::null());
@@ -53,14 +54,14 @@ impl Program {
             command
         };
         // The current directory of a service: a path without a drive is on the drive of this directory.
-        let server = KilledOnDrop(in_prefix(server).current_dir(drive_c.join("windows/system32")).spawn()?);
+        let server = KilledOnDrop(in_prefix(server).current_dir(prefix.join("drive_c/windows/system32")).spawn()?);
         let mut client = in_prefix(client);
         let mut client = client.arg("-calls").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (Some(calls), Some(answers)) = (client.stdin.take(), client.stdout.take()) else {
             return Err("the client has no standard streams".into());
         };
         let answers = BufReader::new(answers);
-        let mut program = Self { drive_c, calls, answers, _processes: [KilledOnDrop(client), server] };
+        let mut program = Self { drive, calls, answers, _processes: [KilledOnDrop(client), server] };
         let started = Instant::now();
         while program.call(&Call::probe())?.code == "Unavailable" {
             if started.elapsed() > START {
@@ -69,11 +70,6 @@ impl Program {
             thread::sleep(Duration::from_millis(200));
         }
         Ok(program)
-    }
-
-    /// Returns the folder that is drive C: of the program.
-    pub(super) fn drive_c(&self) -> &Path {
-        &self.drive_c
     }
 
     /// Makes a call and returns its result.

@@ -149,13 +149,11 @@ pub(super) struct Counts {
     same: usize,
     undeclared: usize,
     by_key: BTreeMap<(&'static str, &'static str), usize>,
-    by_rpc: BTreeMap<&'static str, usize>,
 }
 
 impl Counts {
-    pub(super) fn add(&mut self, call: &Call, judgement: &Judgement) {
-        *self.by_rpc.entry(call.name()).or_default() += 1;
-        match *judgement {
+    pub(super) fn add(&mut self, judgement: Judgement) {
+        match judgement {
             Judgement::Same => self.same += 1,
             Judgement::Undeclared => self.undeclared += 1,
             Judgement::Declared(key) => *self.by_key.entry(("declared", key)).or_default() += 1,
@@ -171,9 +169,6 @@ impl Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (rpc, count) in &self.by_rpc {
-            writeln!(f, "{count:>7} calls of {rpc}")?;
-        }
         writeln!(f, "{:>7} with the same result", self.same)?;
         for ((kind, key), count) in &self.by_key {
             writeln!(f, "{count:>7} {kind}: {key}")?;

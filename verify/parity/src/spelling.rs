@@ -6,22 +6,8 @@ use super::random::Random;
 /// Characters that a name may not have in Windows, or not in csi-proxy.
 const CHARACTERS: [&str; 13] = ["\"", "/", ":", "?", "*", "|", "<", ">", "\u{1}", "\u{1f}", "\n", "\0", "::$DATA"];
 /// Names that Windows gives another meaning.
-const NAMES: [&str; 14] = [
-    "nul",
-    "CON",
-    "aux.txt",
-    "COM1",
-    "lpt9.log",
-    "com\u{b9}",
-    "CONIN$",
-    "a..b",
-    "..",
-    "...",
-    "dot.",
-    "space ",
-    " ",
-    ".",
-];
+const NAMES: [&str; 14] =
+    ["nul", "CON", "aux.txt", "COM1", "lpt9.log", "com¹", "CONIN$", "a..b", "..", "...", "dot.", "space ", " ", "."];
 
 /// Returns another path that has something of `path`.
 pub(super) fn change(random: &mut Random, path: &str) -> String {

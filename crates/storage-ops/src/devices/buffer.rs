@@ -81,22 +81,13 @@ mod tests {
     use std::sync::Arc;
 
     use faults::{Fault, FaultAction, Probe, Probed, Trace, When};
-    use os::abi::{ControlCode, DriveLayout, PartitionEntry};
+    use os::abi::ControlCode;
     use os::{NtPath, Os, OsError};
 
     use super::{control, control_grown};
     use crate::devices::disk::OPEN_FOR_QUERY;
 
     const LAYOUT: ControlCode = ControlCode::DISK_GET_DRIVE_LAYOUT_EX;
-
-    #[test]
-    fn an_answer_is_complete_even_if_the_first_buffer_is_too_small() {
-        let sim = os_sim::node().disk(1 << 30).partitioned().build();
-        let disk = sim.open(&NtPath::disk(1), &OPEN_FOR_QUERY).unwrap();
-        let whole = control_grown(&*disk, LAYOUT, &[], 4096).unwrap();
-        assert_eq!(whole.len(), size_of::<DriveLayout>() + 2 * size_of::<PartitionEntry>());
-        assert_eq!(control_grown(&*disk, LAYOUT, &[], 1).unwrap(), whole);
-    }
 
     #[test]
     fn a_buffer_grows_to_one_mebibyte_at_most() {

@@ -1,13 +1,13 @@
 //! A snapshot of what an executor does: requests, pools and locks.
 
 use std::fmt;
-use std::time::Duration;
 
 use crate::executor::Executor;
-use crate::executor::progress::{Call, Request, Stage};
+use crate::executor::progress::{Call, LockWaitCount, Request, Stage};
 use crate::scheduling::locks::{KeyUse, LockKey, QueuedRequest};
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::worker_pools::PoolUse;
+use crate::sync::lock;
 
 /// The activity of an executor at one moment. The parts are read one after the other, so they may contradict each
 /// other.
@@ -65,15 +65,6 @@ impl fmt::Display for RequestState {
     }
 }
 
-/// How often and how long changes have waited for locks of other requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LockWaitCount {
-    /// How many waits have ended.
-    pub waits: u64,
-    /// How long all of them took.
-    pub time: Duration,
-}
-
 /// The calls that hold a lock and the calls that wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockUse {
@@ -119,7 +110,7 @@ impl Executor {
 
     /// Returns how often and how long changes have waited for locks.
     pub fn lock_waits(&self) -> LockWaitCount {
-        LockWaitCount { waits: self.lock_waits.count(), time: self.lock_waits.time() }
+        *lock(&self.lock_waits)
     }
 
     /// Returns how many requests have joined an equal one and shared its result.
@@ -133,16 +124,15 @@ fn state(request: &Request, all: &[(u64, Request)], keys: &[KeyUse]) -> RequestS
         let other = all.binary_search_by_key(&shared, |(number, _)| *number).ok();
         return RequestState::Joined(other.and_then(|at| all[at].1.call).map(|call| call.number));
     }
-    let progress = request.work.progress();
-    match progress.stage() {
+    match request.work.stage() {
         Stage::Requested => RequestState::Starting,
         Stage::WaitingForThread(pool) => RequestState::WaitingForThread(pool),
         Stage::Running(pool) => RequestState::Running(pool),
-        Stage::WaitingForLocks => {
-            let is_own = |request: &QueuedRequest| progress.locks() == Some(request.number);
-            let awaited = |key: &&KeyUse| key.waiting.iter().any(is_own);
-            let key = keys.iter().find(awaited);
-            key.map_or(RequestState::Starting, |key| RequestState::WaitingForLock(key.key.clone()))
+        Stage::WaitingForLocks(number) => {
+            let is_awaited = |key: &&KeyUse| key.waiting.iter().any(|request| request.number == number);
+            keys.iter()
+                .find(is_awaited)
+                .map_or(RequestState::Starting, |key| RequestState::WaitingForLock(key.key.clone()))
         }
     }
 }

@@ -5,7 +5,6 @@
 //! [`Executor::activity`]: crate::Executor::activity
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -48,23 +47,39 @@ impl From<Call> for Requester {
     }
 }
 
-/// An operation with its progress.
+/// What an operation does now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The operation has just been requested.
+    #[default]
+    Requested,
+    /// The operation waits for the locks of the lock request with this number, or has been granted them.
+    WaitingForLocks(u64),
+    WaitingForThread(PoolKind),
+    Running(PoolKind),
+}
+
+/// An operation with its stage.
 pub(crate) struct Tracked<O> {
     pub(crate) operation: O,
-    pub(crate) progress: Progress,
+    stage: Mutex<Stage>,
 }
 
 impl<O> Tracked<O> {
     pub(crate) fn new(operation: O) -> Self {
-        Self { operation, progress: Progress::default() }
+        Self { operation, stage: Mutex::default() }
+    }
+
+    pub(crate) fn enters(&self, stage: Stage) {
+        *lock(&self.stage) = stage;
     }
 }
 
-/// An operation of any type with its progress.
+/// An operation of any type with its stage.
 pub(crate) trait Work: Send + Sync {
     fn name(&self) -> &'static str;
     fn describe(&self) -> String;
-    fn progress(&self) -> &Progress;
+    fn stage(&self) -> Stage;
 }
 
 impl<O: Operation> Work for Tracked<O> {
@@ -76,87 +91,18 @@ impl<O: Operation> Work for Tracked<O> {
         self.operation.describe()
     }
 
-    fn progress(&self) -> &Progress {
-        &self.progress
+    fn stage(&self) -> Stage {
+        *lock(&self.stage)
     }
 }
 
-/// What an operation does now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// The operation has just been requested.
-    Requested,
-    WaitingForLocks,
-    WaitingForThread(PoolKind),
-    Running(PoolKind),
-}
-
-const REQUESTED: u8 = 0;
-const WAITING_FOR_LOCKS: u8 = 1;
-/// Added to the number of a pool.
-const WAITING_FOR_THREAD: u8 = 16;
-/// Added to the number of a pool.
-const RUNNING: u8 = 32;
-
-/// The stage of an operation, and its request for locks. A reader may see an older value of one than of the other.
-#[derive(Default)]
-pub(crate) struct Progress {
-    stage: AtomicU8,
-    /// The number of the request for locks, plus one.
-    locks: AtomicU64,
-}
-
-impl Progress {
-    /// Notes that the operation waits for the locks of the request `number`, or has been granted them.
-    pub(crate) fn waits_for_locks(&self, number: u64) {
-        self.locks.store(number + 1, Ordering::Relaxed);
-        self.stage.store(WAITING_FOR_LOCKS, Ordering::Relaxed);
-    }
-
-    pub(crate) fn waits_for_thread(&self, pool: PoolKind) {
-        self.stage.store(WAITING_FOR_THREAD + pool as u8, Ordering::Relaxed);
-    }
-
-    pub(crate) fn runs_in(&self, pool: PoolKind) {
-        self.stage.store(RUNNING + pool as u8, Ordering::Relaxed);
-    }
-
-    pub(crate) fn stage(&self) -> Stage {
-        let pool = |number: u8| PoolKind::ALL[usize::from(number)];
-        match self.stage.load(Ordering::Relaxed) {
-            REQUESTED => Stage::Requested,
-            stage if stage >= RUNNING => Stage::Running(pool(stage - RUNNING)),
-            stage if stage >= WAITING_FOR_THREAD => Stage::WaitingForThread(pool(stage - WAITING_FOR_THREAD)),
-            _ => Stage::WaitingForLocks,
-        }
-    }
-
-    /// Returns the number of the request for locks.
-    pub(crate) fn locks(&self) -> Option<u64> {
-        self.locks.load(Ordering::Relaxed).checked_sub(1)
-    }
-}
-
-/// The waits of changes for locks that others had.
-#[derive(Default)]
-pub(crate) struct LockWaits {
-    count: AtomicU64,
-    nanoseconds: AtomicU64,
-}
-
-impl LockWaits {
-    pub(crate) fn add(&self, took: Duration) {
-        self.count.fetch_add(1, Ordering::Relaxed);
-        self.nanoseconds.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-
-    pub(crate) fn count(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn time(&self) -> Duration {
-        Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed))
-    }
+/// How often and how long changes have waited for locks of other requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LockWaitCount {
+    /// How many waits have ended.
+    pub waits: u64,
+    /// How long all of them took.
+    pub time: Duration,
 }
 
 /// A request in progress.
@@ -185,7 +131,7 @@ struct Table {
 impl Requests {
     /// Adds a request and returns its number. `shares` is the number of the request whose result it shares.
     pub(crate) fn add(&self, call: Option<Call>, shares: Option<u64>, work: Arc<dyn Work>) -> u64 {
-        let mut table = self.table();
+        let mut table = lock(&self.0);
         let number = table.next;
         table.next += 1;
         table.shared += u64::from(shares.is_some());
@@ -194,33 +140,34 @@ impl Requests {
     }
 
     pub(crate) fn remove(&self, number: u64) {
-        let removed = self.table().requests.remove(&number);
+        let removed = lock(&self.0).requests.remove(&number);
         // Dropped without the lock.
         drop(removed);
     }
 
     /// Notes that no caller waits for the result of a request any more, if the request is still in progress.
     pub(crate) fn caller_left(&self, number: u64) {
-        if let Some(request) = self.table().requests.get_mut(&number) {
+        if let Some(request) = lock(&self.0).requests.get_mut(&number) {
             request.has_caller = false;
         }
     }
 
     /// Returns all requests in the order of their arrival.
     pub(crate) fn all(&self) -> Vec<(u64, Request)> {
-        let mut all: Vec<_> = self.table().requests.iter().map(|(number, one)| (*number, one.clone())).collect();
+        let mut all: Vec<_> = lock(&self.0).requests.iter().map(|(number, one)| (*number, one.clone())).collect();
         all.sort_unstable_by_key(|(number, _)| *number);
         all
     }
 
     /// Returns how many requests have shared the result of another.
     pub(crate) fn shared(&self) -> u64 {
-        self.table().shared
+        lock(&self.0).shared
     }
+}
 
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Locks a `Mutex` of the standard library: an access to the records is no step of the schedules of `verify/executor-model`.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A caller that waits for the result of a request. Dropping it notes that the caller no longer waits.
@@ -245,25 +192,5 @@ pub(crate) struct Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         self.requests.remove(self.number);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Progress, Stage};
-    use crate::scheduling::pool_kind::PoolKind;
-
-    #[test]
-    fn progress_tells_the_stage_and_the_locks() {
-        let progress = Progress::default();
-        assert_eq!((progress.stage(), progress.locks()), (Stage::Requested, None));
-        progress.waits_for_locks(0);
-        assert_eq!((progress.stage(), progress.locks()), (Stage::WaitingForLocks, Some(0)));
-        for pool in PoolKind::ALL {
-            progress.waits_for_thread(pool);
-            assert_eq!(progress.stage(), Stage::WaitingForThread(pool));
-            progress.runs_in(pool);
-            assert_eq!((progress.stage(), progress.locks()), (Stage::Running(pool), Some(0)));
-        }
     }
 }

@@ -11,11 +11,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 use os::{Os, OsResult, U16String};
 
+use crate::sync::{Arc, Mutex, lock};
 use crate::types::{DiskNumber, VolumeId};
 
 /// How long a query may take before the device counts as one that does not answer.
@@ -33,18 +34,6 @@ pub(crate) enum Device {
     Volume(VolumeId),
     /// The device interface of a storage port.
     Port(U16String),
-}
-
-impl From<DiskNumber> for Device {
-    fn from(number: DiskNumber) -> Self {
-        Self::Disk(number)
-    }
-}
-
-impl From<VolumeId> for Device {
-    fn from(volume: VolumeId) -> Self {
-        Self::Volume(volume)
-    }
 }
 
 impl fmt::Display for Device {
@@ -196,184 +185,62 @@ fn ask<T, R>(os: &dyn Os, scan: &Mutex<Scan<T, R>>, query: Query<T, R>, step_end
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::{Arc, Mutex};
     use std::thread;
     use std::time::Duration;
 
     use faults::{Layer, Layered};
     use os::{Clock, Os, OsResult, WatchedWork};
-    use os_sim::Sim;
 
     use super::Device;
-    use crate::types::{DiskNumber, VolumeId};
+    use crate::types::DiskNumber;
     use crate::{Timeouts, host::Host};
 
-    type Query = Box<dyn FnOnce(&dyn Os, &dyn Fn(DiskNumber)) + Send>;
+    const ANSWERED: Option<OsResult<()>> = Some(Ok(()));
+    const LEFT_OUT: Option<OsResult<()>> = None;
 
-    fn host(sim: &Sim) -> Arc<Host> {
-        Arc::new(Host::new(sim.process(), Timeouts::default()))
-    }
-
-    fn ask_each(host: &Host, queries: Vec<(Device, Query)>) -> Vec<Option<OsResult<()>>> {
-        let answers = host.query_each(queries.into_iter(), |os, query, identify| {
-            query(os, identify);
+    /// Asks disks, which answer after these numbers of seconds.
+    fn ask(os: &Arc<dyn Os>, seconds: &[u64]) -> Vec<Option<OsResult<()>>> {
+        let queries = seconds.iter().map(|seconds| (Device::Disk(DiskNumber(0)), *seconds));
+        let host = Host::new(Arc::clone(os), Timeouts::default());
+        let answers = host.query_each(queries, |os, seconds, _| {
+            os.clock().sleep(Duration::from_secs(seconds));
             Ok(())
         });
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    fn disk(number: u32) -> Device {
-        Device::Disk(DiskNumber(number))
-    }
+    /// A node on which the first thread has not begun when the time is over. It has that work.
+    #[derive(Default)]
+    struct Busy(Mutex<Option<WatchedWork>>);
 
-    fn volume(number: u32) -> VolumeId {
-        VolumeId::parse(&format!(r"\\?\Volume{{00000000-0000-0000-0000-{number:012}}}\")).unwrap()
-    }
-
-    /// Queries that hang until they are released.
-    #[derive(Clone, Default)]
-    struct Hung(Arc<(AtomicBool, AtomicUsize)>);
-
-    impl Hung {
-        fn query(&self) -> Query {
-            let Self(state) = self.clone();
-            Box::new(move |os, _| {
-                state.1.fetch_add(1, Ordering::SeqCst);
-                while !state.0.load(Ordering::SeqCst) {
-                    os.clock().sleep(Duration::from_secs(1));
-                }
-                state.1.fetch_sub(1, Ordering::SeqCst);
-            })
-        }
-
-        /// Returns how many queries run.
-        fn running(&self) -> usize {
-            self.0.1.load(Ordering::SeqCst)
-        }
-
-        fn release(&self, sim: &Sim) {
-            self.0.0.store(true, Ordering::SeqCst);
-            while self.running() > 0 {
-                sim.advance(Duration::from_secs(1));
-                thread::yield_now();
+    impl Layer for Busy {
+        fn run_watched(&self, clock: &dyn Clock, patience: Duration, work: WatchedWork) -> bool {
+            let mut late = self.0.lock().unwrap();
+            if late.is_none() {
+                *late = Some(work);
+                return false;
             }
+            clock.run_watched(patience, work)
         }
-    }
-
-    /// Asks the devices while simulated time passes.
-    fn ask_each_in_time(sim: &Sim, host: &Arc<Host>, queries: Vec<(Device, Query)>) -> Vec<Option<OsResult<()>>> {
-        let host = Arc::clone(host);
-        let asking = thread::spawn(move || ask_each(&host, queries));
-        while !asking.is_finished() {
-            sim.advance(Duration::from_millis(100));
-            thread::yield_now();
-        }
-        asking.join().unwrap()
-    }
-
-    const ANSWERED: Option<OsResult<()>> = Some(Ok(()));
-    const LEFT_OUT: Option<OsResult<()>> = None;
-
-    fn answer() -> Query {
-        Box::new(|_, _| ())
-    }
-
-    #[test]
-    fn a_device_is_left_out_while_a_query_of_it_hangs_and_asked_again_afterwards() {
-        let sim = os_sim::node().build().held();
-        let (host, hung) = (host(&sim), Hung::default());
-        let queries = vec![(disk(0), answer()), (disk(1), hung.query()), (disk(2), answer()), (disk(1), hung.query())];
-        assert_eq!(ask_each_in_time(&sim, &host, queries), [ANSWERED, LEFT_OUT, ANSWERED, LEFT_OUT]);
-        let asked: Vec<_> = (0..3).map(|number| (disk(number), answer())).collect();
-        assert_eq!(ask_each(&host, asked), [ANSWERED, LEFT_OUT, ANSWERED], "at once");
-        assert_eq!(hung.running(), 1);
-        hung.release(&sim);
-        while ask_each(&host, vec![(disk(1), answer())]) == [LEFT_OUT] {
-            thread::yield_now();
-        }
-    }
-
-    #[test]
-    fn neither_a_disk_that_hangs_nor_a_volume_hides_another_volume() {
-        let sim = os_sim::node().build().held();
-        let (host, hung) = (host(&sim), Hung::default());
-        let queries = vec![(disk(1), hung.query()), (volume(1).into(), hung.query())];
-        assert_eq!(ask_each_in_time(&sim, &host, queries), [LEFT_OUT, LEFT_OUT]);
-        let devices = [disk(1), volume(1).into(), volume(2).into(), disk(2)];
-        let queries = devices.map(|device| (device, answer())).into();
-        assert_eq!(ask_each(&host, queries), [LEFT_OUT, LEFT_OUT, ANSWERED, ANSWERED]);
-        hung.release(&sim);
     }
 
     #[test]
     fn a_device_is_not_left_out_because_the_thread_begins_late() {
-        /// A node on which the first thread has not begun when the time is over. It has that work.
-        #[derive(Default)]
-        struct Busy(Mutex<Option<WatchedWork>>);
-
-        impl Layer for Busy {
-            fn run_watched(&self, clock: &dyn Clock, patience: Duration, work: WatchedWork) -> bool {
-                let mut late = self.0.lock().unwrap();
-                if late.is_none() {
-                    *late = Some(work);
-                    return false;
-                }
-                clock.run_watched(patience, work)
-            }
-        }
-
-        let sim = os_sim::node().build();
-        let os = Layered::around(sim.process(), Busy::default());
-        let host = Host::new(Arc::new(os), Timeouts::default());
-        assert_eq!(ask_each(&host, vec![(disk(0), answer()), (disk(1), answer())]), [ANSWERED, ANSWERED]);
-    }
-
-    #[test]
-    fn a_device_that_hangs_after_its_disk_is_known_is_named_after_it() {
-        let sim = os_sim::node().build().held();
-        let (host, hung) = (host(&sim), Hung::default());
-        let (interface, never_answer) = (Device::Interface("path".into()), hung.query());
-        let query: Query = Box::new(move |os, identify| {
-            identify(DiskNumber(1));
-            never_answer(os, identify);
-        });
-        assert_eq!(ask_each_in_time(&sim, &host, vec![(interface.clone(), query)]), [LEFT_OUT]);
-        assert_eq!(host.device_queries().as_disk(interface.clone()), disk(1));
-        assert_eq!(ask_each(&host, vec![(interface, answer())]), [LEFT_OUT]);
-        hung.release(&sim);
-    }
-
-    #[test]
-    fn a_scan_asks_each_of_many_devices_that_do_not_answer() {
-        let sim = os_sim::node().build().held();
-        let (host, hung) = (host(&sim), Hung::default());
-        let queries =
-            (0..40).map(|number| (disk(number), if number % 2 == 0 { hung.query() } else { answer() })).collect();
-        assert_eq!(ask_each_in_time(&sim, &host, queries), [LEFT_OUT, ANSWERED].repeat(20));
-        assert_eq!(hung.running(), 20);
-        hung.release(&sim);
+        let os: Arc<dyn Os> = Arc::new(Layered::around(os_sim::node().build().process(), Busy::default()));
+        assert_eq!(ask(&os, &[0, 0]), [ANSWERED, ANSWERED]);
     }
 
     #[test]
     fn devices_that_answer_slowly_are_not_left_out_though_others_ask_at_once() {
-        let sim = os_sim::node().build();
-        let host = host(&sim);
-        let slow = |seconds| -> Query { Box::new(move |os, _| os.clock().sleep(Duration::from_secs(seconds))) };
+        let os: Arc<dyn Os> = os_sim::node().build().process();
         thread::scope(|scope| {
             for _ in 0..10 {
-                scope.spawn(|| {
-                    let queries = (0..10).map(|number| (disk(number), slow(4))).collect();
-                    assert_eq!(ask_each(&host, queries), [ANSWERED; 10]);
-                });
+                scope.spawn(|| assert_eq!(ask(&os, &[4; 10]), [ANSWERED; 10]));
             }
         });
-        assert_eq!(ask_each(&host, vec![(disk(0), slow(6)), (disk(0), slow(2))]), [LEFT_OUT, ANSWERED]);
+        assert_eq!(ask(&os, &[6, 2]), [LEFT_OUT, ANSWERED]);
     }
 }

@@ -9,13 +9,12 @@
 //! evidence: only devices decide that a volume is not formatted, or a disk not partitioned.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use os::OsError;
 
 use crate::error::{Kind, OperationError};
 use crate::error_class::ErrorClass;
+use crate::sync::{Mutex, lock};
 
 /// The maximum number of codes that are counted apart for one fallback. Codes come from drivers, so their number is not
 /// bounded.
@@ -106,7 +105,7 @@ impl Fallbacks {
 
     /// Counts a use of a fallback after `code`. Returns whether it was the first one.
     pub(crate) fn count(&self, fallback: Fallback, code: OsError) -> bool {
-        let mut counts = self.lock();
+        let mut counts = lock(&self.0);
         let key = (fallback, Some(code.0));
         let known = counts.keys().filter(|(known, _)| *known == fallback).count();
         let key = if counts.contains_key(&key) || known < MAX_CODES { key } else { (fallback, None) };
@@ -117,23 +116,13 @@ impl Fallbacks {
 
     /// Returns all counters that are not zero.
     pub(crate) fn counts(&self) -> Vec<FallbackCount> {
-        let counts = self.lock();
+        let counts = lock(&self.0);
         let count = |((fallback, code), count): (&(Fallback, Option<u32>), &u64)| FallbackCount {
             call: fallback.call(),
             code: *code,
             count: *count,
         };
         counts.iter().map(count).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for Fallbacks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.counts()).finish()
     }
 }
 
@@ -147,9 +136,7 @@ impl OperationError {
             [ErrorClass::DeviceRemoved, ErrorClass::MediumFailed].iter().any(|class| class.contains(code));
         (!is_conclusive && code != OsError::UNRECOGNIZED_VOLUME).then_some(code)
     }
-}
 
-impl OperationError {
     /// Adds the reason why the fallback failed too.
     pub(crate) fn with_failed_fallback(self, failed: &Self) -> Self {
         let reason = format!("{}; the fallback failed too: {}", self.reason, failed.reason);

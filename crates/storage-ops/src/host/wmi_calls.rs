@@ -1,8 +1,9 @@
 //! How many calls of WMI were made, how many failed and how long they took, by class and method.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use crate::sync::{Mutex, lock};
 
 /// The calls of one method of a class, or the queries for its instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,14 +28,14 @@ struct Usage {
 }
 
 /// The calls of one host.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct WmiCalls(Mutex<BTreeMap<(String, String), Usage>>);
 
 impl WmiCalls {
     /// Counts a call.
     pub(crate) fn add(&self, class: &str, method: &str, has_failed: bool, took: Duration) {
         let key = (name(class), name(method));
-        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = lock(&self.0);
         let usage = calls.entry(key).or_default();
         usage.calls += 1;
         usage.failures += u64::from(has_failed);
@@ -42,7 +43,7 @@ impl WmiCalls {
     }
 
     pub(crate) fn counts(&self) -> Vec<WmiCallCount> {
-        let calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls = lock(&self.0);
         let count = |((class, method), usage): (&(String, String), &Usage)| {
             let Usage { calls, failures, time } = *usage;
             WmiCallCount { class: class.clone(), method: method.clone(), calls, failures, time }

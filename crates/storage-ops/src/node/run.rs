@@ -79,7 +79,7 @@ impl<'a> Run<'a> {
 
     /// Returns how long operations wait for Windows.
     pub(crate) fn timeouts(self) -> &'a Timeouts {
-        self.node.host.timeouts()
+        &self.node.host.timeouts
     }
 
     /// Calls `body` with a run that has the lock of another object. Returns `None` if another operation has or waits for
@@ -118,7 +118,7 @@ impl<'a> Run<'a> {
             self.require_pool(PoolKind::Wmi)?;
         }
         let outcome = second();
-        self.host().fallbacks().record(fallback, code);
+        self.host().fallbacks.record(fallback, code);
         Ok(outcome.map_err(|failed| error.with_failed_fallback(&failed))?)
     }
 }

@@ -12,13 +12,13 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use os::{OsError, OsResult, Secret, U16Str, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::host::Host;
+use crate::sync::{Mutex, lock};
 
 /// The registry key of the record, below `HKEY_LOCAL_MACHINE`. Each of its values is a share with its entry.
 const KEY: &str = r"SOFTWARE\csi-proxy\SmbMappingsSinceStartOfWindows";
@@ -73,7 +73,7 @@ impl MappingRecord {
 
     /// Returns when and for whom the mapping of `share`, which exists, was made.
     pub(crate) fn origin(&self, host: &Host, share: &str) -> OperationResult<Origin> {
-        if let Some(entry) = self.entries().get(share) {
+        if let Some(entry) = lock(&self.entries).get(share) {
             return Ok(Origin::SinceStartOfWindows(entry.user.clone()));
         }
         if let Some(entry) = read(host, share)? {
@@ -85,7 +85,7 @@ impl MappingRecord {
 
     /// Returns whether the mapping of `share` is known to have been made with a password other than `password`.
     pub(crate) fn password_differs(&self, share: &str, password: &Secret) -> bool {
-        let made_with = self.entries().get(share).and_then(|entry| entry.password);
+        let made_with = lock(&self.entries).get(share).and_then(|entry| entry.password);
         made_with.is_some_and(|made_with| made_with != self.digest(share, password))
     }
 
@@ -93,7 +93,7 @@ impl MappingRecord {
     pub(crate) fn make(&self, host: &Host, share: &str, user: &str, password: &Secret) {
         // Without a user, Windows is not given the password.
         let digest = (!user.is_empty()).then(|| self.digest(share, password));
-        self.entries().insert(share.to_owned(), Entry { user: Some(user.to_owned()), password: digest });
+        lock(&self.entries).insert(share.to_owned(), Entry { user: Some(user.to_owned()), password: digest });
         write(share, host.os().set_volatile_text(&wide(KEY), &wide(share), &wide(&format!("{MADE_FOR}{user}"))));
     }
 
@@ -105,13 +105,13 @@ impl MappingRecord {
         }
         if let Err(code) = host.os().set_volatile_text(&wide(KEY), &wide(share), &wide(FOUND)) {
             write(share, Err(code));
-            self.entries().insert(share.to_owned(), Entry { user: None, password: None });
+            lock(&self.entries).insert(share.to_owned(), Entry { user: None, password: None });
         }
     }
 
     /// Removes a mapping that no longer exists.
     pub(crate) fn forget(&self, host: &Host, share: &str) {
-        self.entries().remove(share);
+        lock(&self.entries).remove(share);
         match host.os().delete_registry_value(&wide(KEY), &wide(share)) {
             Err(OsError::FILE_NOT_FOUND) => {}
             outcome => write(share, outcome),
@@ -135,10 +135,6 @@ impl MappingRecord {
     /// Everybody else can only ask whether a password is the same, one request for each, without knowing the key.
     fn digest(&self, share: &str, password: &Secret) -> u64 {
         self.key.hash_one((share, password))
-    }
-
-    fn entries(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -124,7 +124,7 @@ fn read_ids(run: Run<'_>) -> RunResult<ReadIds> {
         if let Some(code) = errors.next() {
             tracing::warn!(disk = number.0, %code, "not all identifiers of a disk could be read");
         }
-        let unread = |code: &OsError| UnreadDisk { device: number.into(), code: *code };
+        let unread = |code: &OsError| UnreadDisk { device: Device::Disk(number), code: *code };
         found.without_page83.extend(page83.as_ref().err().map(unread));
         found.without_serial.extend(no_serial.map(|code| (number, code)));
         if page83.is_ok() || serial.is_ok() {

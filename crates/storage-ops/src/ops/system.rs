@@ -183,7 +183,7 @@ impl Operation for StopService {
 
 fn stop(node: &Node, service: &dyn Service) -> OperationResult<()> {
     // A service that is starting refuses controls until it runs.
-    let accepted = node.host.poll(node.host.timeouts().service, || match service.stop() {
+    let accepted = node.host.poll(node.host.timeouts.service, || match service.stop() {
         Ok(()) | Err(OsError::SERVICE_NOT_ACTIVE) => Ok(Some(())),
         Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL) => {
             Ok(matches!(service.state()?, STOPPED | STOP_PENDING).then_some(()))
@@ -199,14 +199,14 @@ fn stop(node: &Node, service: &dyn Service) -> OperationResult<()> {
 
 fn wait_for_state(node: &Node, service: &dyn Service, wanted: u32) -> OperationResult<()> {
     let mut last = 0;
-    let reached = node.host.poll(node.host.timeouts().service, || {
+    let reached = node.host.poll(node.host.timeouts.service, || {
         last = service.state()?;
         if wanted == RUNNING && last == STOPPED {
             return Err(OperationError::precondition("the service stopped while it was starting"));
         }
         Ok((last == wanted).then_some(()))
     })?;
-    let seconds = node.host.timeouts().service.as_secs();
+    let seconds = node.host.timeouts.service.as_secs();
     reached.ok_or_else(|| {
         OperationError::new(
             Kind::StillRunning,

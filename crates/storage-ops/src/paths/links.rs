@@ -37,7 +37,7 @@ pub(crate) fn create_link(
     let Some(link) = create(link_kind | Options::DELETE_ON_CLOSE)? else { return Ok(()) };
     let set_target = |link: &dyn Handle| reparse_point::set_symlink(link, substitute, print);
     match set_target(&*link).and_then(|()| remove_tree::keep(&*link)) {
-        Err(code) if !is_refusal(code) => host.fallbacks().record(Fallback::CreateLink, code),
+        Err(code) if !is_refusal(code) => host.fallbacks.record(Fallback::CreateLink, code),
         outcome => return Ok(outcome.map_err(explained)?),
     }
     // No known program makes a link in this way. Go's standard library makes all of its links in the following one.

@@ -114,7 +114,7 @@ impl PathLookup {
         match self.tested.get()? {
             Tested::Honoured(root) => Some(&**root),
             Tested::Unproved(code) => {
-                host.fallbacks().record(Fallback::PathLookup, *code);
+                host.fallbacks.record(Fallback::PathLookup, *code);
                 None
             }
         }
@@ -131,7 +131,7 @@ fn found_or_missing(host: &Host, outcome: OsResult<Box<dyn Handle>>) -> Option<O
         Ok(_) | Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => return Some(outcome),
         // The flag, and not an object on the path, may be what was refused.
         Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => {
-            host.fallbacks().record(Fallback::PathLookup, code);
+            host.fallbacks.record(Fallback::PathLookup, code);
         }
         Err(_) => {}
     }

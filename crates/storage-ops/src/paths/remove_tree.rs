@@ -97,7 +97,7 @@ fn unregister(host: &Host, path: &U16Str, held: Box<dyn Handle>) {
     {
         // No document says how the mount manager opens the directory. Without the handle, its parent can be emptied and become a
         // link: docs/security.md states what a container could reach then.
-        host.fallbacks().record(Fallback::Unmount, code);
+        host.fallbacks.record(Fallback::Unmount, code);
         drop(held);
         let _ = host.os().delete_volume_mount_point(path);
     }
@@ -178,14 +178,14 @@ struct Removal<'a> {
 
 impl<'a> Removal<'a> {
     fn begin(host: &'a Host) -> Self {
-        Self { host, deadline: host.clock().now() + host.timeouts().removal }
+        Self { host, deadline: host.clock().now() + host.timeouts.removal }
     }
 
     fn check_time(&self) -> OperationResult<()> {
         if self.host.clock().now() < self.deadline {
             return Ok(());
         }
-        let limit = self.host.timeouts().removal;
+        let limit = self.host.timeouts.removal;
         let reason =
             format!("the removal was stopped after {limit:?} and is not complete; repeat the request to go on");
         Err(OperationError::new(Kind::Busy, reason))

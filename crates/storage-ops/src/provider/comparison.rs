@@ -61,16 +61,13 @@ pub(crate) fn difference(device: Option<Reported>, instance: &Instance) -> Optio
     let (Some(device), Some(provider)) = (device, Reported::by_provider(instance)) else {
         return Some(Property::Missing);
     };
-    if !is_same_size(device.size, provider.size) {
-        return Some(Property::Size);
-    }
-    if device.is_offline != provider.is_offline {
-        return Some(Property::IsOffline);
-    }
-    if device.is_read_only != provider.is_read_only {
-        return Some(Property::IsReadOnly);
-    }
-    (device.style != provider.style).then_some(Property::PartitionStyle)
+    let differing = [
+        (Property::Size, !is_same_size(device.size, provider.size)),
+        (Property::IsOffline, device.is_offline != provider.is_offline),
+        (Property::IsReadOnly, device.is_read_only != provider.is_read_only),
+        (Property::PartitionStyle, device.style != provider.style),
+    ];
+    differing.into_iter().find(|(_, differs)| *differs).map(|(property, _)| property)
 }
 
 /// Returns whether the provider and the device mean the same size of a disk. Less than a mebibyte cannot be used.

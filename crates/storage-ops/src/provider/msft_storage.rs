@@ -110,7 +110,7 @@ fn instance_of(run: Run<'_>, disk: &Disk) -> OperationResult<Instance> {
     let instance = instance_with_number(run, disk.number)?;
     check_same(run, disk, &instance)?;
     if let Some(property) = difference(device, &instance)
-        && run.host().fallbacks().count(Fallback::ProviderCache, OsError(property as u32))
+        && run.host().fallbacks.count(Fallback::ProviderCache, OsError(property as u32))
     {
         let provider = Reported::by_provider(&instance);
         tracing::warn!(

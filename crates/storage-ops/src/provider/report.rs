@@ -2,7 +2,7 @@
 //! not answer (see [`crate::host::fallback`]).
 
 use os::abi::{DiskAttributes, DiskExtent};
-use os::{Instance, Namespace, Uuid, Value};
+use os::{Instance, Namespace, U16Str, Uuid, Value};
 
 use crate::devices::partition_table::{Partition, PartitionKind, PartitionTable, TableStyle};
 use crate::error::{OperationError, OperationResult};
@@ -165,18 +165,12 @@ pub(crate) fn file_system(run: Run<'_>, id: VolumeId) -> OperationResult<Option<
     Ok(file_system_of(&volume(run, id)?))
 }
 
-/// Mounts a volume at the directory `path`, which is given without a final backslash.
-pub(crate) fn add_access_path(run: Run<'_>, volume: VolumeId, path: &str) -> OperationResult<()> {
-    change_access_path(run, volume, "AddAccessPath", path)
-}
-
-/// Removes the mount point of a volume at the directory `path`, which is given without a final backslash.
-pub(crate) fn remove_access_path(run: Run<'_>, volume: VolumeId, path: &str) -> OperationResult<()> {
-    change_access_path(run, volume, "RemoveAccessPath", path)
-}
-
-fn change_access_path(run: Run<'_>, volume: VolumeId, method: &str, path: &str) -> OperationResult<()> {
+/// Calls `AddAccessPath`, which mounts a volume at the directory `path`, or `RemoveAccessPath`, which removes its mount point
+/// there.
+pub(crate) fn change_access_path(run: Run<'_>, volume: VolumeId, method: &str, path: &U16Str) -> OperationResult<()> {
     let partition = partition_of(run, volume)?;
-    let arguments = [("AccessPath", Value::Text(path.to_owned()))];
+    // The provider expects a path without a final backslash.
+    let path = path.to_string_lossy().trim_end_matches('\\').to_owned();
+    let arguments = [("AccessPath", Value::Text(path))];
     invoke(run, &partition.path, method, &arguments, run.timeouts().change).map(drop)
 }

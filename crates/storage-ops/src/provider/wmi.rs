@@ -26,7 +26,7 @@ pub(crate) fn only(mut found: Vec<Instance>, object: &str) -> OperationResult<In
 pub(crate) fn query(run: Run<'_>, namespace: Namespace, wql: &str) -> OperationResult<Vec<Instance>> {
     let began = run.clock().now();
     let found = run.os().wmi().query(namespace, wql, began + run.timeouts().query);
-    run.host().wmi_calls().add(class_in(wql), "query", found.is_err(), run.clock().now() - began);
+    run.host().wmi_calls.add(class_in(wql), "query", found.is_err(), run.clock().now() - began);
     found.map_err(|code| {
         if ErrorClass::NotInstalled.contains(code) {
             return not_installed(code, class_in(wql));
@@ -51,7 +51,7 @@ pub(crate) fn call(run: Run<'_>, call: &MethodCall<'_>, timeout: Duration) -> Op
     let began = run.clock().now();
     let status = run.os().wmi().call(call, began + timeout);
     let has_failed = !matches!(&status, Ok(CallStatus::Done(returned)) if returned.code == 0);
-    run.host().wmi_calls().add(class_of(call.path), method, has_failed, run.clock().now() - began);
+    run.host().wmi_calls.add(class_of(call.path), method, has_failed, run.clock().now() - began);
     match status {
         Ok(CallStatus::Done(returned)) => Ok(returned),
         Ok(CallStatus::StillRunning(pending)) => {

@@ -46,7 +46,7 @@ pub(crate) fn read<R: Send + 'static>(run: Run<'_>, read: Read<R>) -> RunResult<
 pub(crate) fn read_listed<R: Send + 'static>(host: &Host, read: Read<R>) -> OperationResult<DisksRead<R>> {
     let interfaces = host.os().device_interfaces(DISK_INTERFACE)?;
     let present: HashSet<_> = interfaces.iter().collect();
-    host.device_queries().forget(|device| matches!(device, Device::Interface(path) if !present.contains(path)));
+    host.device_queries.forget(|device| matches!(device, Device::Interface(path) if !present.contains(path)));
     let devices = interfaces.into_iter().map(|path| (NtPath::from_win32(&path), Device::Interface(path)));
     Ok(read_each(host, devices, read))
 }
@@ -67,7 +67,7 @@ fn read_each<R: Send + 'static>(
     for (device, answer) in answers {
         match (answer, device) {
             (None, device) => {
-                unread.push(UnreadDisk { device: host.device_queries().as_disk(device), code: OsError::SEM_TIMEOUT });
+                unread.push(UnreadDisk { device: host.device_queries.as_disk(device), code: OsError::SEM_TIMEOUT });
             }
             // The number belongs to another disk by now.
             (Some(Ok(Some((number, _)))), Device::Disk(asked)) if number != asked => {}
@@ -75,7 +75,7 @@ fn read_each<R: Send + 'static>(
             // A disk that is removed while the list is read is left out.
             (Some(Err(code)), _) if ErrorClass::DeviceRemoved.contains(code) => {}
             (Some(Err(code)), device) => {
-                let device = host.device_queries().as_disk(device);
+                let device = host.device_queries.as_disk(device);
                 tracing::warn!(%device, %code, "left out a disk that could not be opened");
                 unread.push(UnreadDisk { device, code });
             }

@@ -65,7 +65,7 @@ fn none_if_no_root(host: &Host, volume: VolumeId, code: OsError) -> OsResult<Opt
     if ErrorClass::UnsupportedOrInvalid.contains(code)
         && host.os().open(&volume.root(), &OPEN_FOR_READ).err() == Some(OsError::UNRECOGNIZED_VOLUME)
     {
-        host.fallbacks().record(Fallback::FileSystem, code);
+        host.fallbacks.record(Fallback::FileSystem, code);
         return Ok(None);
     }
     Err(code)

@@ -71,7 +71,7 @@ pub(crate) fn on_disk(run: Run<'_>, disk: DiskNumber, partitions: &[Partition]) 
             run.require_pool(PoolKind::Wmi)?;
             // The volume that cannot be queried may be on another disk.
             let reported = report::volumes_on(run, disk).unwrap_or_default();
-            run.host().fallbacks().record(Fallback::VolumesOfDisk, code);
+            run.host().fallbacks.record(Fallback::VolumesOfDisk, code);
             let queried: Vec<_> = found.iter().map(|(_, volume)| *volume).collect();
             found.extend(reported.into_iter().filter(|(_, volume)| !queried.contains(volume)));
             found
@@ -162,10 +162,11 @@ pub(crate) enum VolumeState {
 
 /// Returns the partitions whose volumes are not known to be online.
 pub(crate) fn not_online(host: &Host, volumes: &DataVolumes) -> Vec<(Partition, VolumeState)> {
-    let arrived = volumes.iter().filter_map(|(_, volume)| *volume).map(|volume| (volume.into(), volume));
+    let arrived = volumes.iter().filter_map(|(_, volume)| *volume).map(|volume| (Device::Volume(volume), volume));
     let answers = host.query_each(arrived, |os, id, _| file_system::probe(&*os.open(&id.device(), &OPEN_FOR_READ)?));
     let state = |volume: VolumeId| {
-        let answer = answers.iter().find(|(device, _)| *device == volume.into()).and_then(|(_, answer)| *answer);
+        let answer =
+            answers.iter().find(|(device, _)| *device == Device::Volume(volume)).and_then(|(_, answer)| *answer);
         match answer {
             Some(Ok(())) => VolumeState::Online,
             Some(Err(OsError::NOT_READY)) => VolumeState::Offline,

@@ -74,26 +74,3 @@ impl OperationContext {
         call.when_ended(Box::new(move || drop(guard)));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::pin::pin;
-    use std::sync::Arc;
-    use std::task::{Context, Poll, Waker};
-
-    use super::OperationContext;
-    use crate::scheduling::locks::{LockKey, Locks};
-    use crate::scheduling::stop::{Rerun, Stop};
-    use crate::types::DiskNumber;
-
-    #[test]
-    fn an_operation_needs_the_lock_of_the_disk_that_its_volume_is_on() {
-        let mut lock = pin!(Locks::default().acquire(vec![LockKey::Disk(DiskNumber(1))]));
-        let Poll::Ready(guard) = lock.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
-            panic!("no other operation holds the lock")
-        };
-        let ctx = OperationContext::new(Arc::new(guard), None, None);
-        assert_eq!(ctx.ensure_locked(&LockKey::Disk(DiskNumber(1))), Ok(()));
-        assert_eq!(ctx.ensure_locked(&LockKey::Disk(DiskNumber(2))), Err(Stop::Rerun(Rerun::WithOtherLocks)));
-    }
-}

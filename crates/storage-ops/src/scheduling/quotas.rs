@@ -129,13 +129,6 @@ mod tests {
     }
 
     #[test]
-    fn one_resource_leaves_most_to_the_others_and_each_of_them_has_one() {
-        let mut usage = Usage::new(16);
-        let counts: Vec<_> = (0..13).map(|disk| fill(&mut usage, &holder(disk, disk.into()))).collect();
-        assert_eq!(counts, [5, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0]);
-    }
-
-    #[test]
     fn two_clients_leave_something_to_the_others_however_many_resources_they_use() {
         let mut usage = Usage::new(16);
         let counts: [usize; 3] =

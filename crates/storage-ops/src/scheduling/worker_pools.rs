@@ -14,7 +14,7 @@ use crate::error::{Kind, OperationError};
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::quotas::{Holder, Usage};
 use crate::scheduling::stop::{RunResult, failed};
-use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, THREADS_PER_POOL};
+use crate::sync::{Arc, Mutex, THREADS_PER_POOL, lock};
 
 /// The number of threads that a [`crate::Executor`] uses at most. The tokio runtime must allow as many blocking
 /// threads.
@@ -69,7 +69,7 @@ impl WorkerPools {
     /// Returns how much of each pool is in use.
     pub(crate) fn in_use(&self) -> Vec<PoolUse> {
         let one = |pool: PoolKind| {
-            let state = self.0[pool as usize].state();
+            let state = lock(&self.0[pool as usize].0);
             PoolUse { pool, threads: THREADS_PER_POOL, busy: state.threads.in_use(), waiting: state.waiting.len() }
         };
         PoolKind::ALL.into_iter().map(one).collect()
@@ -77,13 +77,9 @@ impl WorkerPools {
 }
 
 impl WorkerPool {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a thread, or joins those that wait for one.
     fn enter(pool: &Arc<Self>, holder: Holder) -> ThreadRequest {
-        let mut state = pool.state();
+        let mut state = lock(&pool.0);
         let id = state.next_id;
         state.next_id += 1;
         if state.threads.admits(&holder) {
@@ -125,7 +121,7 @@ struct ThreadRequest {
 
 impl ThreadRequest {
     fn poll_thread(&self, context: &mut Context<'_>) -> Poll<()> {
-        match self.pool.state().waiting.get_mut(&self.id) {
+        match lock(&self.pool.0).waiting.get_mut(&self.id) {
             Some(waiting) => {
                 waiting.waker = Some(context.waker().clone());
                 Poll::Pending
@@ -137,7 +133,7 @@ impl ThreadRequest {
 
 impl Drop for ThreadRequest {
     fn drop(&mut self) {
-        let mut state = self.pool.state();
+        let mut state = lock(&self.pool.0);
         if state.waiting.remove(&self.id).is_some() {
             return;
         }
@@ -180,7 +176,7 @@ pub(crate) fn catch_panic<T>(body: impl FnOnce() -> RunResult<T>) -> RunResult<T
 
 #[cfg(test)]
 mod tests {
-    use crate::sync::THREADS_PER_POOL;
+    use crate::sync::{THREADS_PER_POOL, lock};
     use crate::types::DiskNumber;
     use std::sync::Arc;
     use std::task::{Context, Waker};
@@ -221,7 +217,7 @@ mod tests {
         drop(others);
         assert_eq!(slow.iter().filter(|request| has_thread(request)).count(), 5);
         drop(slow);
-        assert!(pool.state().waiting.is_empty());
+        assert!(lock(&pool.0).waiting.is_empty());
         assert_eq!((0..16).map(|disk| enter(&pool, disk, disk.into())).filter(has_thread).count(), THREADS_PER_POOL);
     }
 

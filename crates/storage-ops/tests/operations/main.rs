@@ -33,7 +33,6 @@ mod setup;
 mod smb;
 mod smb_names;
 mod smb_states;
-mod stress;
 mod system;
 mod volume;
 mod working_directories;

@@ -3,18 +3,16 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use faults::{Layer, Layered, Race, Trace};
+use faults::{Layer, Race, Trace};
 use os::abi::ControlCode;
 use os::{Handle, OsResult};
 use os_sim::{Builder, Content, DiskDescription, Sim};
-use storage_ops::{
-    Config, DiskNumber, Error, FormatVolume, Kind, MountVolume, Node, PartitionDisk, SetDiskState, UnmountVolume,
-    WriteVolumeCache,
+use storage_ops::{Error, FormatVolume, Kind, Node, WriteVolumeCache};
+
+use crate::setup::{
+    GIB, NoProbe, PARTITION, layered, mount, node_on, probed, refused, resize, set_online, traced, unmount, volume_on,
 };
 
-use crate::setup::{GIB, NoProbe, node_on, path, probed, refused, resize, traced, volume_on};
-
-const ONE: DiskNumber = DiskNumber(1);
 const TARGET: &str = r"\plugins\v";
 
 /// An operation, the disk that it is meant for, and the one that takes its number.
@@ -26,29 +24,24 @@ struct Case {
 }
 
 const CASES: [Case; 8] = [
-    Case {
-        name: "PartitionDisk",
-        disk: |disk| disk,
-        other: |_| {},
-        run: |node, _| node.run(&PartitionDisk { disk: ONE }),
-    },
+    Case { name: "PartitionDisk", disk: |disk| disk, other: |_| {}, run: |node, _| node.run(&PARTITION) },
     Case {
         name: "PartitionDisk of an offline disk",
         disk: |disk| disk.offline().read_only(),
         other: |other| (other.offline, other.read_only) = (true, true),
-        run: |node, _| node.run(&PartitionDisk { disk: ONE }),
+        run: |node, _| node.run(&PARTITION),
     },
     Case {
         name: "SetDiskState(online)",
         disk: |disk| disk.partitioned().formatted("NTFS").offline().read_only(),
         other: |other| (other.offline, other.read_only) = (true, true),
-        run: |node, _| node.run(&SetDiskState { disk: ONE, online: true }),
+        run: |node, _| node.run(&set_online(1, true)),
     },
     Case {
         name: "SetDiskState(offline)",
         disk: |disk| disk.partitioned().formatted("NTFS"),
         other: |_| {},
-        run: |node, _| node.run(&SetDiskState { disk: ONE, online: false }),
+        run: |node, _| node.run(&set_online(1, false)),
     },
     Case {
         name: "FormatVolume",
@@ -60,7 +53,7 @@ const CASES: [Case; 8] = [
         name: "MountVolume",
         disk: |disk| disk.partitioned().formatted("NTFS"),
         other: |other| (other.content, other.file_system) = (Content::Partitioned, Some("NTFS".into())),
-        run: |node, volume| node.run(&MountVolume { volume: volume.unwrap(), target: path(TARGET) }),
+        run: |node, volume| node.run(&mount(volume.unwrap(), TARGET)),
     },
     Case {
         name: "UnmountVolume",
@@ -68,7 +61,7 @@ const CASES: [Case; 8] = [
         other: |other| (other.content, other.file_system) = (Content::Partitioned, Some("NTFS".into())),
         run: |node, volume| {
             node.run(&WriteVolumeCache { volume: volume.unwrap() })?;
-            node.run(&UnmountVolume { volume: volume.unwrap(), target: path(TARGET) })
+            node.run(&unmount(volume.unwrap(), TARGET))
         },
     },
     Case {
@@ -165,8 +158,8 @@ impl Layer for Renumbered {
 fn a_disk_whose_number_changes_while_it_is_open_is_not_changed() {
     let sim = os_sim::node().disk(GIB).disk(GIB).build();
     let before = sim.snapshot();
-    let node = Node::new(Arc::new(Layered::around(sim.process(), Renumbered(0.into()))), Config::default());
-    let error = refused(&node, &PartitionDisk { disk: DiskNumber(1) }, Kind::FailedPrecondition);
+    let node = layered(&sim, Renumbered(0.into()));
+    let error = refused(&node, &PARTITION, Kind::FailedPrecondition);
     assert!(error.to_string().contains("has been replaced by another disk"), "{error}");
     assert_eq!(sim.snapshot(), before);
 }

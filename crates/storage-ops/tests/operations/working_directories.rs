@@ -1,17 +1,9 @@
 //! Tests of opening paths below a working directory.
 
-use crate::setup::{node_on, path, refused, traced};
+use crate::setup::{exists, mkdir, node_on, refused, traced};
 use faults::{Fault, FaultAction, When};
 use os::OsError;
-use storage_ops::{Kind, Mkdir, PathExists};
-
-fn exists(text: &str) -> PathExists {
-    PathExists { path: path(text), context: None }
-}
-
-fn mkdir(text: &str) -> Mkdir {
-    Mkdir { path: path(text), context: None }
-}
+use storage_ops::Kind;
 
 #[test]
 fn mkdir_fails_if_a_component_cannot_be_opened() {

@@ -2,17 +2,15 @@
 
 use std::fmt::Write as _;
 
+use clap::Subcommand;
+use csi_proxyctl::table::{Column, shown};
+use csi_proxyctl::{quantity, text_input};
+use serde_json::{Value, json};
+
+use super::{Error, Output, Simulator, UNDETECTED};
 use crate::control_api::{
     AddRequest, Disk, GrowDiskRequest, ListDisksRequest, PlugDiskRequest, UnplugDiskRequest, UnpluggedDisk,
 };
-use clap::{Arg, ArgAction, ArgMatches, Command};
-use serde_json::{Value, json};
-
-use super::{Error, Output, Simulator, answered, argument, response_arg, table_arg, undetected_arg};
-use csi_proxyctl::args;
-use csi_proxyctl::quantity;
-use csi_proxyctl::table::{Column, shown};
-use csi_proxyctl::text_input;
 
 static COLUMNS: [Column; 9] = [
     Column::number("DISK", |row| shown(&row["disk"])),
@@ -34,129 +32,119 @@ fn mounts(row: &Value) -> String {
     paths.join(" ")
 }
 
-pub(super) fn commands() -> Vec<Command> {
-    let number = || argument("disk", "NUMBER", "Number of the disk").value_parser(quantity::number::<u32>);
-    vec![
-        Command::new("disks")
-            .about("Lists the disks of the simulated node, including unplugged ones")
-            .before_help("Shows the actual size of each disk. -o wide also shows the size that Windows last read.")
-            .arg(table_arg()),
-        Command::new("add")
-            .about("Adds disks, servers, services and files from a node file")
-            .before_help(
-                "Adds all objects of the file, or none. The file is a node file without bios_serial and timing.",
-            )
-            .arg(argument("file", "FILE", "The file; - for standard input"))
-            .arg(undetected_arg())
-            .arg(response_arg()),
-        Command::new("add-disk")
-            .about("Plugs in a new disk")
-            .arg(
-                Arg::new("size")
-                    .long("size")
-                    .value_name("SIZE")
-                    .required(true)
-                    .value_parser(|text: &str| quantity::size(text))
-                    .help("Size of the disk, such as 10Gi"),
-            )
-            .arg(
-                Arg::new("serial")
-                    .long("serial")
-                    .value_name("TEXT")
-                    .help("Serial number of the disk [default: a new one]"),
-            )
-            .arg(
-                Arg::new("location")
-                    .long("location")
-                    .value_name("TEXT")
-                    .help("Location of the disk, which contains the LUN"),
-            )
-            .arg(Arg::new("set").long("set").value_name("KEY=VALUE").action(ArgAction::Append).help(
-                "Another key of a disk in a node file, with a value in TOML, such as offline=true or \
-                 'page83={ ascii = \"Google  pvc-1\" }'. May be repeated",
-            ))
-            .arg(undetected_arg())
-            .arg(response_arg()),
-        Command::new("unplug")
-            .about("Unplugs a disk without warning, and keeps its data")
-            .before_help("Prints the handle with which `csi-proxy-sim ctl plug` plugs the disk in again.")
-            .arg(number())
-            .arg(response_arg()),
-        Command::new("plug")
-            .about("Plugs an unplugged disk in again")
-            .before_help("Prints the number of the disk, which may have changed.")
-            .arg(
-                argument("handle", "HANDLE", "Handle of the disk, as `csi-proxy-sim ctl disks` shows it")
-                    .value_parser(quantity::number::<u64>),
-            )
-            .arg(undetected_arg())
-            .arg(response_arg()),
-        Command::new("grow")
-            .about("Enlarges a disk")
-            .before_help("Windows shows the new size only after a rescan (csi-proxyctl disk rescan).")
-            .arg(number())
-            .arg(
-                argument("size", "SIZE", "The new size, such as 20Gi").value_parser(|text: &str| quantity::size(text)),
-            ),
-    ]
+#[derive(Subcommand)]
+pub(super) enum Task {
+    /// Lists the disks of the simulated node, including unplugged ones
+    #[command(before_help = "Shows the actual size of each disk. -o wide also shows the size that Windows last read.")]
+    Disks,
+    /// Adds disks, servers, services and files from a node file
+    #[command(
+        before_help = "Adds all objects of the file, or none. The file is a node file without bios_serial and timing."
+    )]
+    Add {
+        /// The file; - for standard input
+        file: String,
+        #[arg(long, help = UNDETECTED)]
+        undetected: bool,
+    },
+    /// Plugs in a new disk
+    AddDisk {
+        /// Size of the disk, such as 10Gi
+        #[arg(long, value_parser = size)]
+        size: u64,
+        /// Serial number of the disk [default: a new one]
+        #[arg(long, value_name = "TEXT")]
+        serial: Option<String>,
+        /// Location of the disk, which contains the LUN
+        #[arg(long, value_name = "TEXT")]
+        location: Option<String>,
+        /// Another key of a disk in a node file, with a value in TOML, such as offline=true or
+        /// 'page83={ ascii = "Google  pvc-1" }'. May be repeated
+        #[arg(long, value_name = "KEY=VALUE")]
+        set: Vec<String>,
+        #[arg(long, help = UNDETECTED)]
+        undetected: bool,
+    },
+    /// Unplugs a disk without warning, and keeps its data
+    #[command(before_help = "Prints the handle with which `csi-proxy-sim ctl plug` plugs the disk in again.")]
+    Unplug {
+        /// Number of the disk
+        #[arg(value_name = "NUMBER", value_parser = quantity::number::<u32>)]
+        disk: u32,
+    },
+    /// Plugs an unplugged disk in again
+    #[command(before_help = "Prints the number of the disk, which may have changed.")]
+    Plug {
+        /// Handle of the disk, as `csi-proxy-sim ctl disks` shows it
+        #[arg(value_parser = quantity::number::<u64>)]
+        handle: u64,
+        #[arg(long, help = UNDETECTED)]
+        undetected: bool,
+    },
+    /// Enlarges a disk
+    #[command(before_help = "Windows shows the new size only after a rescan (csi-proxyctl disk rescan).")]
+    Grow {
+        /// Number of the disk
+        #[arg(value_name = "NUMBER", value_parser = quantity::number::<u32>)]
+        disk: u32,
+        /// The new size, such as 20Gi
+        #[arg(value_parser = size)]
+        size: u64,
+    },
 }
 
-pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulator) -> Result<Output, Error> {
-    let simulation = &mut simulator.simulation;
-    let is_undetected = || matches.get_flag("undetected");
-    let disk_number = || *matches.get_one::<u32>("disk").expect("it is required");
-    match name {
-        "disks" => {
-            let list = answered(simulation.list_disks(ListDisksRequest {}).await)?;
-            let plugged = list.disks.into_iter().map(plugged_row);
-            Ok(Output::Rows(&COLUMNS, plugged.chain(list.unplugged.iter().map(unplugged_row)).collect()))
-        }
-        "add" | "add-disk" => {
-            let node_file = if name == "add" {
-                text_input::read(args::required(matches, "file"), "the node file")?
-            } else {
-                disk_table(matches)
-            };
-            let added = answered(simulation.add(AddRequest { node_file, undetected: is_undetected() }).await)?;
-            Ok(Output::Response(json!({ "disk_numbers": added.disk_numbers })))
-        }
-        "unplug" => {
-            let request = UnplugDiskRequest { disk_number: disk_number() };
-            let unplugged = answered(simulation.unplug_disk(request).await)?;
-            Ok(Output::Response(json!({ "handle": unplugged.handle })))
-        }
-        "plug" => {
-            let handle = *matches.get_one("handle").expect("it is required");
-            let plugged =
-                answered(simulation.plug_disk(PlugDiskRequest { handle, undetected: is_undetected() }).await)?;
-            Ok(Output::Response(json!({ "disk_number": plugged.disk_number })))
-        }
-        _ => {
-            let request = GrowDiskRequest { disk_number: disk_number(), size: size(matches) };
-            answered(simulation.grow_disk(request).await)?;
-            Ok(Output::done())
-        }
+fn size(text: &str) -> Result<u64, String> {
+    quantity::size(text).map(i64::cast_unsigned)
+}
+
+impl Task {
+    pub(super) async fn run(self, Simulator { mut simulation, .. }: Simulator) -> Result<Output, Error> {
+        let response = match self {
+            Self::Disks => {
+                let list = simulation.list_disks(ListDisksRequest {}).await?.into_inner();
+                let plugged = list.disks.into_iter().map(plugged_row);
+                return Ok(Output::Rows(&COLUMNS, plugged.chain(list.unplugged.iter().map(unplugged_row)).collect()));
+            }
+            Self::Add { file, undetected } => {
+                let node_file = text_input::read(&file, "the node file")?;
+                let added = simulation.add(AddRequest { node_file, undetected }).await?;
+                json!({ "disk_numbers": added.into_inner().disk_numbers })
+            }
+            Self::AddDisk { size, serial, location, set, undetected } => {
+                let node_file = disk_table(size, [("serial", serial), ("location", location)], &set);
+                let added = simulation.add(AddRequest { node_file, undetected }).await?;
+                json!({ "disk_numbers": added.into_inner().disk_numbers })
+            }
+            Self::Unplug { disk } => {
+                let unplugged = simulation.unplug_disk(UnplugDiskRequest { disk_number: disk }).await?;
+                json!({ "handle": unplugged.into_inner().handle })
+            }
+            Self::Plug { handle, undetected } => {
+                let plugged = simulation.plug_disk(PlugDiskRequest { handle, undetected }).await?;
+                json!({ "disk_number": plugged.into_inner().disk_number })
+            }
+            Self::Grow { disk, size } => {
+                simulation.grow_disk(GrowDiskRequest { disk_number: disk, size }).await?;
+                return Ok(Output::DONE);
+            }
+        };
+        Ok(Output::Response(response))
     }
-}
-
-fn size(matches: &ArgMatches) -> u64 {
-    let size: i64 = *matches.get_one("size").expect("it is required");
-    size.try_into().expect("it is not negative")
 }
 
 /// Returns the table of the disk in a node file.
-fn disk_table(matches: &ArgMatches) -> String {
-    let mut text = format!("[[disk]]\nsize = {}\n", size(matches));
-    for key in ["serial", "location"] {
-        if let Some(value) = matches.get_one::<String>(key) {
+fn disk_table(size: u64, texts: [(&str, Option<String>); 2], set: &[String]) -> String {
+    let mut table = format!("[[disk]]\nsize = {size}\n");
+    for (key, text) in texts {
+        if let Some(text) = text {
             // A string of JSON is one of TOML. Writing to a String does not fail.
-            let _ = writeln!(text, "{key} = {}", Value::from(value.as_str()));
+            let _ = writeln!(table, "{key} = {}", Value::from(text));
         }
     }
-    for pair in matches.get_many::<String>("set").into_iter().flatten() {
-        let _ = writeln!(text, "{pair}");
+    for pair in set {
+        let _ = writeln!(table, "{pair}");
     }
-    text
+    table
 }
 
 fn plugged_row(disk: Disk) -> Value {

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use crate::control_api::fault::Action;
-use crate::control_api::{
-    ClearFaultsRequest, Fault, InjectFaultRequest, InjectedFault, ListFaultsRequest, ListPrimitivesRequest,
-};
-use clap::{Arg, ArgGroup, ArgMatches, Command};
-use serde_json::{Value, json};
-
-use super::{Error, Output, Simulator, answered, response_arg, switch, table_arg};
+use clap::{Args, Subcommand};
 use csi_proxyctl::quantity;
 use csi_proxyctl::table::{Column, shown};
+use serde_json::{Value, json};
+
+use super::{Error, Output, Simulator};
+use crate::control_api::fault::Action;
+use crate::control_api::{
+    ClearFaultsRequest, Fault, InjectFaultRequest, InjectedFault, ListFaultsRequest, ListPrimitivesRequest, Primitive,
+};
 
 static FAULTS: [Column; 9] = [
     Column::number("ID", |row| shown(&row["id"])),
@@ -33,59 +33,66 @@ fn any(value: &Value) -> String {
     if value.is_null() { "any".to_owned() } else { shown(value) }
 }
 
-pub(super) fn commands() -> Vec<Command> {
-    let flag = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help)
-    };
-    let number = |name, help| flag(name, "COUNT", help).value_parser(quantity::number::<u64>);
-    vec![
-        Command::new("inject")
-            .about("Makes Windows calls fail, take longer or crash the daemon")
-            .before_help(
-                "A call must meet all conditions that are given. An example: every format fails.\n\n    \
-                 csi-proxy-sim ctl inject --code 0x80041001 \\\n        --primitive 'wmi call MSFT_Volume.Format'\n\n\
-                 csi-proxy repeats a call after some codes, such as 5 (access denied). Such a fault shows only after several \
-                 attempts.",
-            )
-            .arg(flag(
-                "primitive",
-                "NAME",
-                "Only calls of this primitive, as `csi-proxy-sim ctl primitives` lists it; a final * matches any text",
-            ))
-            .arg(flag("object", "TEXT", "Only calls whose path, service name, WMI query or WMI path contains this text"))
-            .arg(
-                flag("disk", "NUMBER", "Only calls on this disk, its volumes and their files")
-                    .value_parser(quantity::number::<u32>),
-            )
-            .arg(number("skip", "Number of these calls to leave undisturbed first"))
-            .arg(number("count", "Number of calls to disturb after those [default: all]"))
-            .arg(switch("after", "Disturb the call after it has had its effect"))
-            .arg(
-                flag("code", "CODE", "Fail with this code, such as 5 or 0x80041001")
-                    .value_parser(|text: &str| code(text)),
-            )
-            .arg(
-                flag("delay", "TIME", "Delay the call by this time, such as 30s")
-                    .value_parser(|text: &str| quantity::duration(text)),
-            )
-            .arg(switch("crash", "Crash the daemon, which then starts again. Requires --count").requires("count"))
-            .group(ArgGroup::new("action").args(["code", "delay", "crash"]).required(true))
-            .arg(response_arg()),
-        Command::new("faults").about("Lists the faults, with the number of calls that each has disturbed").arg(table_arg()),
-        Command::new("clear-faults")
-            .about("Removes one fault or all faults")
-            .before_help("Calls that a fault has already delayed stay delayed until `csi-proxy-sim ctl restart`.")
-            .arg(
-                Arg::new("id")
-                    .value_name("ID")
-                    .value_parser(fault)
-                    .help("The fault, as `csi-proxy-sim ctl faults` shows it [default: all]"),
-            ),
-        Command::new("primitives")
-            .about("Lists the primitives that the daemon has called, for the command inject")
-            .before_help("A primitive is one call of Windows, such as `open` or `wmi call MSFT_Volume.Format`.")
-            .arg(table_arg()),
-    ]
+#[derive(Subcommand)]
+pub(super) enum Task {
+    /// Makes Windows calls fail, take longer or crash the daemon
+    #[command(before_help = "A call must meet all conditions that are given. An example: every format fails.\n\n    \
+                       csi-proxy-sim ctl inject --code 0x80041001 \\\n        \
+                       --primitive 'wmi call MSFT_Volume.Format'\n\n\
+                       csi-proxy repeats a call after some codes, such as 5 (access denied). Such a fault shows only after \
+                       several attempts.")]
+    Inject(Disturbance),
+    /// Lists the faults, with the number of calls that each has disturbed
+    Faults,
+    /// Removes one fault or all faults
+    #[command(before_help = "Calls that a fault has already delayed stay delayed until `csi-proxy-sim ctl restart`.")]
+    ClearFaults {
+        /// The fault, as `csi-proxy-sim ctl faults` shows it [default: all]
+        #[arg(value_parser = fault)]
+        id: Option<u64>,
+    },
+    /// Lists the primitives that the daemon has called, for the command inject
+    #[command(before_help = "A primitive is one call of Windows, such as `open` or `wmi call MSFT_Volume.Format`.")]
+    Primitives,
+}
+
+/// The calls that are disturbed, and how.
+#[derive(Args)]
+pub(super) struct Disturbance {
+    /// Only calls of this primitive, as `csi-proxy-sim ctl primitives` lists it; a final * matches any text
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    primitive: String,
+    /// Only calls whose path, service name, WMI query or WMI path contains this text
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    object: String,
+    /// Only calls on this disk, its volumes and their files
+    #[arg(long, value_name = "NUMBER", value_parser = quantity::number::<u32>)]
+    disk: Option<u32>,
+    /// Number of these calls to leave undisturbed first
+    #[arg(long, value_name = "COUNT", value_parser = quantity::number::<u64>)]
+    skip: Option<u64>,
+    /// Number of calls to disturb after those [default: all]
+    #[arg(long, value_name = "COUNT", value_parser = quantity::number::<u64>)]
+    count: Option<u64>,
+    /// Disturb the call after it has had its effect
+    #[arg(long)]
+    after: bool,
+    #[command(flatten)]
+    action: Effect,
+}
+
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct Effect {
+    /// Fail with this code, such as 5 or 0x80041001
+    #[arg(long, value_parser = code)]
+    code: Option<u32>,
+    /// Delay the call by this time, such as 30s
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    delay: Option<Duration>,
+    /// Crash the daemon, which then starts again. Requires --count
+    #[arg(long, requires = "count")]
+    crash: bool,
 }
 
 /// Parses the id of a fault. To the simulator, 0 means all.
@@ -102,50 +109,45 @@ fn code(text: &str) -> Result<u32, String> {
     parsed.map_err(|_| "a code is a number such as 5, or in hexadecimal such as 0x80041001".to_owned())
 }
 
-pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulator) -> Result<Output, Error> {
-    let simulation = &mut simulator.simulation;
-    match name {
-        "inject" => {
-            let request = InjectFaultRequest { fault: Some(requested(matches)) };
-            let injected = answered(simulation.inject_fault(request).await)?;
-            Ok(Output::Response(json!({ "id": injected.id })))
-        }
-        "faults" => {
-            let list = answered(simulation.list_faults(ListFaultsRequest {}).await)?;
-            Ok(Output::Rows(&FAULTS, list.faults.into_iter().map(row).collect()))
-        }
-        "clear-faults" => {
-            let id = matches.get_one("id").copied().unwrap_or_default();
-            answered(simulation.clear_faults(ClearFaultsRequest { id }).await)?;
-            Ok(Output::done())
-        }
-        _ => {
-            let list = answered(simulation.list_primitives(ListPrimitivesRequest {}).await)?;
-            let row =
-                |called: crate::control_api::Primitive| json!({ "primitive": called.name, "calls": called.calls });
-            Ok(Output::Rows(&PRIMITIVES, list.primitives.into_iter().map(row).collect()))
+impl Task {
+    pub(super) async fn run(self, Simulator { mut simulation, .. }: Simulator) -> Result<Output, Error> {
+        match self {
+            Self::Inject(disturbance) => {
+                let request = InjectFaultRequest { fault: Some(disturbance.fault()) };
+                let injected = simulation.inject_fault(request).await?.into_inner();
+                Ok(Output::Response(json!({ "id": injected.id })))
+            }
+            Self::Faults => {
+                let list = simulation.list_faults(ListFaultsRequest {}).await?.into_inner();
+                Ok(Output::Rows(&FAULTS, list.faults.into_iter().map(row).collect()))
+            }
+            Self::ClearFaults { id } => {
+                simulation.clear_faults(ClearFaultsRequest { id: id.unwrap_or_default() }).await?;
+                Ok(Output::DONE)
+            }
+            Self::Primitives => {
+                let list = simulation.list_primitives(ListPrimitivesRequest {}).await?.into_inner();
+                let row = |called: Primitive| json!({ "primitive": called.name, "calls": called.calls });
+                Ok(Output::Rows(&PRIMITIVES, list.primitives.into_iter().map(row).collect()))
+            }
         }
     }
 }
 
-fn requested(matches: &ArgMatches) -> Fault {
-    let text = |name| matches.get_one::<String>(name).cloned().unwrap_or_default();
-    let number = |name| matches.get_one::<u64>(name).copied().unwrap_or_default();
-    let action = if let Some(code) = matches.get_one("code") {
-        Action::Code(*code)
-    } else if let Some(delay) = matches.get_one::<Duration>("delay") {
-        Action::DelayMilliseconds(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX))
-    } else {
-        Action::Crash(true)
-    };
-    Fault {
-        primitive: text("primitive"),
-        object: text("object"),
-        disk_number: matches.get_one("disk").copied(),
-        skip: number("skip"),
-        count: number("count"),
-        after: matches.get_flag("after"),
-        action: Some(action),
+impl Disturbance {
+    fn fault(self) -> Fault {
+        let milliseconds = |delay: Duration| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        let code = self.action.code.map(Action::Code);
+        let action = code.or(self.action.delay.map(|delay| Action::DelayMilliseconds(milliseconds(delay))));
+        Fault {
+            primitive: self.primitive,
+            object: self.object,
+            disk_number: self.disk,
+            skip: self.skip.unwrap_or_default(),
+            count: self.count.unwrap_or_default(),
+            after: self.after,
+            action: action.or(Some(Action::Crash(self.action.crash))),
+        }
     }
 }
 

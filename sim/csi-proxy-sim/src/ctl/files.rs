@@ -3,18 +3,17 @@
 use std::fs;
 use std::io::{self, Read as _};
 
+use clap::{Args, Subcommand};
+use csi_proxyctl::failure::Failure;
+use csi_proxyctl::table::{Column, shown};
+use serde_json::{Value, json};
+use tonic::Status;
+
+use super::{Error, Output, Simulator};
 use crate::control_api::{
     FileEntry, FileKind, ListDirectoryRequest, MakeDirectoryRequest, MakeSymlinkRequest, ReadFileRequest,
     ReadLinkRequest, RemoveRequest, StatRequest, WriteFileRequest,
 };
-use clap::{Arg, ArgMatches, Command};
-use serde_json::{Value, json};
-use tonic::Status;
-
-use super::{Error, Output, Simulator, answered, argument, response_arg, switch, table_arg};
-use csi_proxyctl::args;
-use csi_proxyctl::failure::Failure;
-use csi_proxyctl::table::{Column, shown};
 
 static COLUMNS: [Column; 4] = [
     Column::text("NAME", |row| shown(&row["name"])),
@@ -23,72 +22,81 @@ static COLUMNS: [Column; 4] = [
     Column::text("TARGET", |row| shown(&row["target"])),
 ];
 
-pub(super) fn commands() -> Vec<Command> {
-    let path = || argument("path", "PATH", r"Path on the simulated node, such as C:\var\lib\kubelet");
-    vec![
-        Command::new("ls").about("Lists a directory of the simulated node").arg(path()).arg(table_arg()),
-        Command::new("stat")
-            .about("Describes what is at a path, without following links")
-            .arg(path())
-            .arg(response_arg()),
-        Command::new("mkdir").about("Makes a directory and its missing parents, as kubelet does").arg(path()),
-        Command::new("cat").about("Prints a file").arg(path()),
-        Command::new("write").about("Writes a file").arg(path()).arg(
-            Arg::new("file")
-                .value_name("FILE")
-                .default_value("-")
-                .hide_default_value(true)
-                .help("File with the content [default: standard input]"),
-        ),
-        Command::new("readlink").about("Prints the target of a link or mount point").arg(path()),
-        Command::new("symlink")
-            .about("Makes a symbolic link")
-            .arg(argument("target", "TARGET", "What the link leads to"))
-            .arg(path().help("Path of the link")),
-        Command::new("rm")
-            .about("Removes a file, a link or an empty directory")
-            .before_help("Links are removed and not followed.")
-            .arg(path())
-            .arg(switch("recursive", "Also remove what is in a directory").short('r')),
-    ]
+#[derive(Subcommand)]
+pub(super) enum Task {
+    /// Lists a directory of the simulated node
+    Ls(Object),
+    /// Describes what is at a path, without following links
+    Stat(Object),
+    /// Makes a directory and its missing parents, as kubelet does
+    Mkdir(Object),
+    /// Prints a file
+    Cat(Object),
+    /// Writes a file
+    Write {
+        #[command(flatten)]
+        object: Object,
+        /// File with the content [default: standard input]
+        #[arg(default_value = "-", hide_default_value = true)]
+        file: String,
+    },
+    /// Prints the target of a link or mount point
+    Readlink(Object),
+    /// Makes a symbolic link
+    Symlink {
+        /// What the link leads to
+        target: String,
+        /// Path of the link
+        path: String,
+    },
+    /// Removes a file, a link or an empty directory
+    #[command(before_help = "Links are removed and not followed.")]
+    Rm {
+        #[command(flatten)]
+        object: Object,
+        /// Also remove what is in a directory
+        #[arg(short, long)]
+        recursive: bool,
+    },
 }
 
-pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulator) -> Result<Output, Error> {
-    let files = &mut simulator.files;
-    let path = args::required(matches, "path").to_owned();
-    match name {
-        "ls" => {
-            let list = answered(files.list_directory(ListDirectoryRequest { path }).await)?;
-            Ok(Output::Rows(&COLUMNS, list.entries.into_iter().map(row).collect()))
+#[derive(Args)]
+pub(super) struct Object {
+    /// Path on the simulated node, such as C:\var\lib\kubelet
+    path: String,
+}
+
+impl Task {
+    pub(super) async fn run(self, Simulator { mut files, .. }: Simulator) -> Result<Output, Error> {
+        match self {
+            Self::Ls(Object { path }) => {
+                let list = files.list_directory(ListDirectoryRequest { path }).await?.into_inner();
+                return Ok(Output::Rows(&COLUMNS, list.entries.into_iter().map(row).collect()));
+            }
+            Self::Stat(Object { path }) => {
+                let found = files.stat(StatRequest { path: path.clone() }).await?.into_inner().entry;
+                let found = found.ok_or_else(|| Status::not_found(format!("{path} does not exist")))?;
+                return Ok(Output::Response(row(found)));
+            }
+            Self::Cat(Object { path }) => {
+                return Ok(Output::Bytes(files.read_file(ReadFileRequest { path }).await?.into_inner().data));
+            }
+            Self::Readlink(Object { path }) => {
+                let target = files.read_link(ReadLinkRequest { path }).await?.into_inner().target;
+                return Ok(Output::Bytes(format!("{}\n", terminal_text::escaped(&target)).into_bytes()));
+            }
+            Self::Mkdir(Object { path }) => drop(files.make_directory(MakeDirectoryRequest { path }).await?),
+            Self::Write { object: Object { path }, file } => {
+                let data = content(&file)?;
+                files.write_file(WriteFileRequest { path, data }).await?;
+            }
+            Self::Symlink { target, path } => drop(files.make_symlink(MakeSymlinkRequest { path, target }).await?),
+            Self::Rm { object: Object { path }, recursive } => {
+                files.remove(RemoveRequest { path, recursive }).await?;
+            }
         }
-        "stat" => {
-            let found = answered(files.stat(StatRequest { path: path.clone() }).await)?;
-            let missing = || Status::not_found(format!("{path} does not exist"));
-            Ok(Output::Response(row(found.entry.ok_or_else(missing)?)))
-        }
-        "cat" => Ok(Output::Bytes(answered(files.read_file(ReadFileRequest { path }).await)?.data)),
-        "readlink" => {
-            let target = answered(files.read_link(ReadLinkRequest { path }).await)?.target;
-            Ok(Output::Bytes(format!("{}\n", terminal_text::escaped(&target)).into_bytes()))
-        }
-        "mkdir" => done(files.make_directory(MakeDirectoryRequest { path }).await),
-        "write" => {
-            let data = content(args::required(matches, "file"))?;
-            done(files.write_file(WriteFileRequest { path, data }).await)
-        }
-        "symlink" => {
-            let target = args::required(matches, "target").to_owned();
-            done(files.make_symlink(MakeSymlinkRequest { path, target }).await)
-        }
-        _ => {
-            let recursive = matches.get_flag("recursive");
-            done(files.remove(RemoveRequest { path, recursive }).await)
-        }
+        Ok(Output::DONE)
     }
-}
-
-fn done<T>(response: Result<tonic::Response<T>, Status>) -> Result<Output, Error> {
-    answered(response).map(|_| Output::done())
 }
 
 /// Reads a file, or standard input for `-`.

@@ -28,7 +28,7 @@ pub use screen::Screen;
 pub use sequence::Sequence;
 
 use screen::{BAD, REFUSED};
-use sequence::{Actor, Call, Check, Operation, Step, Variables};
+use sequence::{Call, Check, Operation, Step, Variables};
 
 /// The result of a sequence.
 #[derive(Clone, Debug, Default)]
@@ -55,12 +55,11 @@ pub fn show(out: impl Write + Send + 'static) -> Result<bool, Box<dyn Error>> {
 async fn run_all(mut screen: Screen) -> Result<bool, Box<dyn Error>> {
     let started = Instant::now();
     let sequences = Sequence::all()?;
-    let daemon = Daemon::start().await?;
+    let daemon = Daemon::start()?;
     let rpcs: usize = GROUP_VERSIONS.iter().map(|row| row.rpcs.len()).sum();
-    let startup = daemon.startup.as_secs_f64() * 1000.0;
     let about = format!(
         "{rpcs} RPCs in {} group-versions, one Unix socket for each group-version in
-{}, ready after {startup:.0} ms
+{}
 
 Each line is an RPC that a CSI driver calls, as it does on Windows. \"refused\"
 is an error that the driver expects. A ✓ is a checked state of the node.
@@ -86,27 +85,15 @@ fn summarize(screen: &mut Screen, reports: &[Report], unfinished: Unfinished, ti
         "calls: RPCs; refused: calls that failed as the driver expects;
 Win32, WMI: calls to the node; checks: of responses and of the node's state",
     );
-    screen.row(true, ["driver", "calls", "refused", "Win32", "WMI", "checks", "unexpected"]);
-    let mut calls = 0;
-    let mut unexpected = 0;
+    screen.row(true, [&"driver", &"calls", &"refused", &"Win32", &"WMI", &"checks", &"unexpected"]);
     for report in reports {
+        let Report { driver, calls, refused, checks, .. } = report;
         let Counts { primitives, wmi, .. } = report.node_calls;
-        let number = |number: usize| number.to_string();
-        screen.row(
-            report.unexpected.is_empty(),
-            [
-                &report.driver,
-                &number(report.calls),
-                &number(report.refused),
-                &(primitives - wmi).to_string(),
-                &wmi.to_string(),
-                &number(report.checks),
-                &number(report.unexpected.len()),
-            ],
-        );
-        calls += report.calls;
-        unexpected += report.unexpected.len();
+        let (win32, unexpected) = (primitives - wmi, report.unexpected.len());
+        screen.row(unexpected == 0, [driver, calls, refused, &win32, &wmi, checks, &unexpected]);
     }
+    let calls: usize = reports.iter().map(|report| report.calls).sum();
+    let unexpected: usize = reports.iter().map(|report| report.unexpected.len()).sum();
     let is_drained = unfinished == Unfinished::default();
     if !is_drained {
         screen.result(false, &format!("The daemon stopped with unfinished work: {unfinished:?}"));
@@ -151,7 +138,7 @@ impl Runner<'_> {
             for step in &phase.steps {
                 match self.variables.fill(step).and_then(Step::parse) {
                     Ok(Step::Call(call)) => self.call(&call).await?,
-                    Ok(Step::Action(actor, operation)) => self.act(actor, &operation)?,
+                    Ok(Step::Action(actor, operation)) => self.act(&actor, &operation)?,
                     Ok(Step::Check(check)) => self.check(&check),
                     Err(error) => return Err(self.gives_up(&error)),
                 }
@@ -161,10 +148,10 @@ impl Runner<'_> {
     }
 
     async fn call(&mut self, call: &Call) -> Result<(), GivesUp> {
-        let (method, about) = (&call.method, &*short_form::request(&call.request));
+        let (method, about) = (&call.method.0, &*short_form::request(&call.request));
         let request = method.request(&Value::Object(call.request.clone())).map_err(|error| self.gives_up(&error))?;
         let started = Instant::now();
-        let response = method.call(self.daemon.client(), &request).await;
+        let response = method.call(&self.daemon.client, &request).await;
         let time = started.elapsed();
         self.report.calls += 1;
         match (response, &call.fails) {
@@ -215,7 +202,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn act(&mut self, actor: Actor, operation: &Operation) -> Result<(), GivesUp> {
+    fn act(&mut self, actor: &str, operation: &Operation) -> Result<(), GivesUp> {
         let performed = node::perform(self.daemon.sim(), operation);
         let name = format!("({actor}) {}", performed.name);
         let (result, is_expected) = performed
@@ -226,18 +213,18 @@ impl Runner<'_> {
             return Err(self.gives_up(&format!("{name} of {} returned {result}", performed.about)));
         }
         self.report.checks += usize::from(!result.is_empty());
-        if let (Operation::GrowDisk { keep: Some(name), .. }, Some(size)) = (operation, performed.size) {
-            self.variables.set(name, size.to_string());
+        if let Operation::GrowDisk { disk, keep: Some(name) } = operation {
+            self.variables.set(name, node::size_of(self.daemon.sim(), disk.0).to_string());
         }
         Ok(())
     }
 
     fn check(&mut self, check: &Check) {
+        let (what, holds) = node::check(self.daemon.sim(), check);
+        self.must_hold(&what, holds);
         if let Check::Staged { disk, .. } = check {
-            self.changed_disks.insert(*disk);
-        }
-        for (what, holds) in node::check(self.daemon.sim(), check) {
-            self.must_hold(&what, holds);
+            self.changed_disks.insert(disk.0);
+            self.check(&Check::FormattedOnce { disk: *disk });
         }
     }
 

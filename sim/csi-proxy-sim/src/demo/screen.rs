@@ -79,7 +79,11 @@ impl Screen {
     }
 
     /// Writes a row of the summary.
-    pub(super) fn row(&mut self, is_good: bool, [driver, calls, refused, win32, wmi, checks, unexpected]: [&str; 7]) {
+    pub(super) fn row(
+        &mut self,
+        is_good: bool,
+        [driver, calls, refused, win32, wmi, checks, unexpected]: [&dyn Display; 7],
+    ) {
         let style = if is_good { Style::new() } else { BAD };
         self.line(&format!(
             "  {style}{driver:<17}{calls:>6}{refused:>9}{win32:>8}{wmi:>6}{checks:>8}{unexpected:>12}{style:#}"

@@ -147,16 +147,28 @@ impl Variables {
 #[derive(Debug)]
 pub(super) enum Step {
     Call(Box<Call>),
-    Action(Actor, Operation),
+    /// Who acts, and what is done.
+    Action(String, Operation),
     Check(Check),
+}
+
+/// A value that a file gives as text, as variables do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Text<T>(pub(super) T);
+
+impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(|error| serde::de::Error::custom(format!("'{text}': {error}")))
+    }
 }
 
 /// An RPC, and what the driver expects of it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Call {
-    #[serde(rename = "call", deserialize_with = "from_text")]
-    pub(super) method: Method,
+    #[serde(rename = "call")]
+    pub(super) method: Text<Method>,
     #[serde(default)]
     pub(super) request: Map<String, Value>,
     pub(super) want: Option<Value>,
@@ -166,30 +178,9 @@ pub(super) struct Call {
     pub(super) fails: Option<String>,
 }
 
-/// Who acts on the node without csi-proxy.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Actor {
-    /// Creates directories before it calls the driver.
-    Kubelet,
-    /// The driver's own container, which has kubelet's directory mounted.
-    Container,
-    /// The pod that uses the volume.
-    Pod,
-    /// The provider of the disks.
-    Cloud,
-}
-
-impl fmt::Display for Actor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Kubelet => "kubelet",
-            Self::Container => "container",
-            Self::Pod => "pod",
-            Self::Cloud => "cloud",
-        })
-    }
-}
+/// Who acts on the node without csi-proxy: kubelet, which creates directories before it calls the driver; the driver's own
+/// container, which has kubelet's directory mounted; the pod that uses the volume; the cloud that provides the disks.
+const ACTORS: [&str; 4] = ["kubelet", "container", "pod", "cloud"];
 
 /// An operation by its name in Go or in Windows, and what its result must be.
 #[derive(Debug, Deserialize)]
@@ -221,10 +212,9 @@ pub(super) enum Operation {
     GetDiskFreeSpaceEx {
         path: String,
     },
-    /// Grows a disk by half of its size.
+    /// Grows a disk by half of its size, and keeps the new size in a variable.
     GrowDisk {
-        #[serde(deserialize_with = "from_text")]
-        disk: u32,
+        disk: Text<u32>,
         keep: Option<String>,
     },
 }
@@ -243,58 +233,54 @@ pub(super) enum FileKind {
 pub(super) enum Check {
     /// The disk's volume is mounted at the path and nowhere else, and was formatted once.
     Staged {
-        #[serde(deserialize_with = "from_text")]
-        disk: u32,
+        disk: Text<u32>,
         path: String,
     },
     /// The disk's volume is mounted nowhere, and nothing exists at the path.
     Unstaged {
-        #[serde(deserialize_with = "from_text")]
-        disk: u32,
+        disk: Text<u32>,
         path: String,
     },
     /// The disk's volume has NTFS and was formatted once.
     FormattedOnce {
-        #[serde(deserialize_with = "from_text")]
-        disk: u32,
+        disk: Text<u32>,
     },
     Online {
-        #[serde(deserialize_with = "from_text")]
-        disk: u32,
+        disk: Text<u32>,
     },
     Offline {
-        #[serde(deserialize_with = "from_text")]
-        disk: u32,
+        disk: Text<u32>,
     },
     NoDisk {
-        #[serde(deserialize_with = "from_text")]
-        disk: u32,
+        disk: Text<u32>,
     },
     /// The file system fills the disk, except for what the partition table needs.
     FillsDisk {
-        #[serde(deserialize_with = "from_text")]
-        disk: u32,
+        disk: Text<u32>,
     },
     /// A size that an RPC returned is at least the requested one.
     SizeAtLeast {
-        #[serde(deserialize_with = "from_text")]
-        bytes: u64,
-        #[serde(deserialize_with = "from_text")]
-        requested: u64,
+        bytes: Text<u64>,
+        requested: Text<u64>,
     },
     /// A size that an RPC returned is the requested one when it is rounded up to GiB.
     SizeInGib {
-        #[serde(deserialize_with = "from_text")]
-        bytes: u64,
-        #[serde(deserialize_with = "from_text")]
-        requested: u64,
+        bytes: Text<u64>,
+        requested: Text<u64>,
     },
     /// The link at the path has this target, as Go's `os.Readlink` returns it.
-    Link { path: String, target: String },
+    Link {
+        path: String,
+        target: String,
+    },
     /// Nothing exists at the path.
-    Absent { path: String },
+    Absent {
+        path: String,
+    },
     /// These and no other shares are mapped.
-    Mappings { remotes: Vec<String> },
+    Mappings {
+        remotes: Vec<String>,
+    },
     /// Every SMB mapping requires encryption.
     MappingsEncrypted {},
 }
@@ -308,10 +294,12 @@ impl Step {
         }
         if step.contains_key("call") {
             let call: Call = typed(Value::Object(step))?;
-            call.method.request(&Value::Object(call.request.clone()))?;
+            call.method.0.request(&Value::Object(call.request.clone()))?;
             Ok(Self::Call(Box::new(call)))
         } else if let Some(actor) = step.remove("as") {
-            Ok(Self::Action(typed(actor)?, typed(Value::Object(step))?))
+            let known = ACTORS.iter().find(|known| actor == **known);
+            let actor = known.ok_or_else(|| format!("unknown actor {actor}"))?;
+            Ok(Self::Action((*actor).to_owned(), typed(Value::Object(step))?))
         } else {
             Ok(Self::Check(typed(Value::Object(step))?))
         }
@@ -331,11 +319,6 @@ impl Step {
 
 fn typed<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
-}
-
-fn from_text<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(deserializer: D) -> Result<T, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    text.parse().map_err(|error| serde::de::Error::custom(format!("'{text}': {error}")))
 }
 
 #[cfg(test)]
@@ -370,7 +353,7 @@ mod tests {
             (r#"{"call": "disk/v1/GetDiskStats", "request": {"disk": 1}}"#, "is not a request of disk/v1 GetDiskStats"),
             (r#"{"call": "filesystem/v1/Mkdir", "request": {"path": "$pat"}}"#, "unknown variable $pat"),
             (r#"{"as": "kubelet", "do": "MkdirAll", "path": "x", "mode": "x"}"#, "unknown field `mode`"),
-            (r#"{"as": "admin", "do": "MkdirAll", "path": "x"}"#, "unknown variant `admin`"),
+            (r#"{"as": "admin", "do": "MkdirAll", "path": "x"}"#, "unknown actor \"admin\""),
             (r#"{"as": "pod", "do": "Chmod", "path": "x"}"#, "unknown variant `Chmod`"),
             (r#"{"check": "online", "disk": "one"}"#, "'one': invalid digit"),
             (r#"{"check": "clean"}"#, "unknown variant `clean`"),

@@ -1,6 +1,5 @@
 //! The objects that a probed node returns. Their calls go through the probe too.
 
-use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,7 +11,8 @@ use os::{
     PathForm, PendingCall, Service, ServiceConfig, Time, U16Str, U16String, WatchedWork, Wmi,
 };
 
-use super::process::{Owned, PrimitiveResult, ProbedProcess};
+use super::Outcome;
+use super::process::{Owned, ProbedProcess};
 
 /// The control codes that only read. Every other code counts as a change, regardless of the access that it needs.
 const READ_ONLY_CODES: [ControlCode; 9] = [
@@ -27,42 +27,30 @@ const READ_ONLY_CODES: [ControlCode; 9] = [
     ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION,
 ];
 
-pub(super) struct ProbedHandle {
-    path: NtPath,
-    inner: Owned<dyn Handle>,
-}
+pub(super) type ProbedHandle = Owned<dyn Handle, NtPath>;
 
 impl ProbedHandle {
-    pub(super) fn wrap(process: &Arc<ProbedProcess>, path: NtPath, inner: Box<dyn Handle>) -> Box<dyn Handle> {
-        Box::new(Self { path, inner: Owned::new(process, Arc::from(inner)) })
-    }
-
-    fn run<T: PrimitiveResult>(
+    fn open_relative(
         &self,
-        primitive: impl Into<Cow<'static, str>>,
-        mutates: bool,
-        forward: impl FnOnce(&(dyn Handle + 'static)) -> OsResult<T>,
-    ) -> OsResult<T> {
-        // Get the handle inside the call, so that no reference keeps it open if the probe ends the process.
-        self.inner.process().run(primitive, &self.path, mutates, || forward(&*self.inner.get()?))
+        primitive: &'static str,
+        name: &U16Str,
+        how: &Open,
+        open: impl FnOnce(&dyn Handle) -> OsResult<Box<dyn Handle>>,
+    ) -> OsResult<Box<dyn Handle>> {
+        let path = self.name.join(name);
+        let mutates = how.disposition == Disposition::Create;
+        let opened = self.process.run(primitive, &path, mutates, || open(&*self.get()?))?;
+        Ok(Box::new(Self::new(&self.process, path, opened)))
     }
 }
 
 impl Handle for ProbedHandle {
     fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        let process = self.inner.process();
-        let path = self.path.join(name);
-        let mutates = how.disposition == Disposition::Create;
-        let child = process.run("open_child", &path, mutates, || self.inner.get()?.open_child(name, how))?;
-        Ok(Self::wrap(process, path, child))
+        self.open_relative("open_child", name, how, |inner| inner.open_child(name, how))
     }
 
-    fn open_below(&self, below: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        let process = self.inner.process();
-        let path = self.path.join(below);
-        let mutates = how.disposition == Disposition::Create;
-        let found = process.run("open_below", &path, mutates, || self.inner.get()?.open_below(below, how))?;
-        Ok(Self::wrap(process, path, found))
+    fn open_below(&self, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        self.open_relative("open_below", path, how, |inner| inner.open_below(path, how))
     }
 
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
@@ -104,25 +92,7 @@ impl Handle for ProbedHandle {
     }
 }
 
-pub(super) struct ProbedService {
-    name: String,
-    inner: Owned<dyn Service>,
-}
-
-impl ProbedService {
-    pub(super) fn wrap(process: &Arc<ProbedProcess>, name: String, inner: Box<dyn Service>) -> Box<dyn Service> {
-        Box::new(Self { name, inner: Owned::new(process, Arc::from(inner)) })
-    }
-
-    fn run<T: PrimitiveResult>(
-        &self,
-        primitive: &'static str,
-        mutates: bool,
-        forward: impl FnOnce(&(dyn Service + 'static)) -> OsResult<T>,
-    ) -> OsResult<T> {
-        self.inner.process().run(primitive, &self.name, mutates, || forward(&*self.inner.get()?))
-    }
-}
+pub(super) type ProbedService = Owned<dyn Service, String>;
 
 impl Service for ProbedService {
     fn config(&self) -> OsResult<ServiceConfig> {
@@ -156,15 +126,22 @@ impl Wmi for ProbedWmi {
     fn call(&self, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
         let class = call.path.split(['.', '=']).next().unwrap_or_default();
         let mutates = !call.method.starts_with("Get");
-        let status = self.0.run(format!("wmi call {class}.{}", call.method), &call.path, mutates, || {
-            self.0.node().wmi().call(call, deadline)
-        })?;
+        let primitive = format!("wmi call {class}.{}", call.method);
+        let forward = || self.0.node().wmi().call(call, deadline);
+        let status = self.0.run_with_outcome(primitive, &call.path, mutates, forward, outcome_of)?;
         Ok(match status {
             CallStatus::StillRunning(inner) => {
                 CallStatus::StillRunning(Box::new(ProbedPendingCall { process: Arc::clone(&self.0), inner }))
             }
             done @ CallStatus::Done(_) => done,
         })
+    }
+}
+
+fn outcome_of(status: &CallStatus) -> Outcome {
+    match status {
+        CallStatus::Done(returned) => Outcome::Returned(returned.code),
+        CallStatus::StillRunning(_) => Outcome::StillRunning,
     }
 }
 

@@ -1,7 +1,6 @@
 //! A probed process: its calls, its open kernel objects and whether it is alive.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,63 +18,55 @@ pub(super) struct ProbedProcess {
     probe: Box<dyn Probe>,
     calls: AtomicU64,
     dead: AtomicBool,
-    objects: Mutex<Objects>,
-}
-
-/// The open kernel objects of a process, in the order in which it opened them.
-#[derive(Default)]
-struct Objects {
-    opened: u64,
-    open: BTreeMap<u64, Weak<dyn Close>>,
+    /// The open kernel objects, in the order in which the process opened them.
+    opened: Mutex<Vec<Weak<dyn Close>>>,
 }
 
 /// A kernel object, which is closed when its process ends.
-pub(super) trait Close: Send + Sync {
+trait Close: Send + Sync {
     fn close(&self);
 }
 
-/// Holds a kernel object until its process dies.
-pub(super) struct Slot<T: ?Sized> {
-    // An `Arc`, so that a call does not hold the lock: a call may take long, and the process may die during it.
-    object: Mutex<Option<Arc<T>>>,
-}
+/// Holds a kernel object until its process dies: an `Arc`, so that a call does not hold the lock. A call may take long, and the
+/// process may die during it.
+type Slot<T> = Mutex<Option<Arc<T>>>;
 
 impl<T: ?Sized + Send + Sync> Close for Slot<T> {
     fn close(&self) {
-        let object = lock(&self.object).take();
+        let object = lock(self).take();
         drop(object);
     }
 }
 
-/// A kernel object that belongs to a process.
-pub(super) struct Owned<T: ?Sized + Send + Sync> {
-    process: Arc<ProbedProcess>,
-    id: u64,
+/// A named kernel object that belongs to a process.
+pub(super) struct Owned<T: ?Sized, N> {
+    pub(super) process: Arc<ProbedProcess>,
+    pub(super) name: N,
     slot: Arc<Slot<T>>,
 }
 
-impl<T: ?Sized + Send + Sync + 'static> Owned<T> {
-    pub(super) fn new(process: &Arc<ProbedProcess>, object: Arc<T>) -> Self {
-        let slot = Arc::new(Slot { object: Mutex::new(Some(object)) });
-        let as_close: Arc<dyn Close> = slot.clone();
-        let id = process.register(&as_close);
-        Self { process: Arc::clone(process), id, slot }
+impl<T: ?Sized + Send + Sync + 'static, N: Display> Owned<T, N> {
+    pub(super) fn new(process: &Arc<ProbedProcess>, name: N, object: Box<T>) -> Self {
+        let slot = Arc::new(Slot::new(Some(Arc::from(object))));
+        let closed_at_death: Arc<dyn Close> = slot.clone();
+        process.register(&closed_at_death);
+        Self { process: Arc::clone(process), name, slot }
     }
 
-    /// Returns the process that owns the object.
-    pub(super) fn process(&self) -> &Arc<ProbedProcess> {
-        &self.process
+    /// Calls a primitive of the object through the probe.
+    pub(super) fn run<R>(
+        &self,
+        primitive: impl Into<Cow<'static, str>>,
+        mutates: bool,
+        forward: impl FnOnce(&T) -> OsResult<R>,
+    ) -> OsResult<R> {
+        // Get the object inside the call, so that no reference keeps it open if the probe ends the process.
+        self.process.run(primitive, &self.name, mutates, || forward(&*self.get()?))
     }
 
     /// Returns the object, or fails if the process has died.
     pub(super) fn get(&self) -> OsResult<Arc<T>> {
-        lock(&self.slot.object).clone().ok_or(PROCESS_DIED)
-    }
-}
-
-impl<T: ?Sized + Send + Sync> Drop for Owned<T> {
-    fn drop(&mut self) {
-        lock(&self.process.objects).open.remove(&self.id);
+        lock(&self.slot).clone().ok_or(PROCESS_DIED)
     }
 }
 
@@ -83,7 +74,7 @@ impl ProbedProcess {
     pub(super) fn new(node: Arc<dyn Os>, probe: Box<dyn Probe>) -> Arc<Self> {
         let calls = AtomicU64::new(0);
         let dead = AtomicBool::new(false);
-        Arc::new(Self { node, probe, calls, dead, objects: Mutex::default() })
+        Arc::new(Self { node, probe, calls, dead, opened: Mutex::default() })
     }
 
     pub(super) fn node(&self) -> &dyn Os {
@@ -96,19 +87,31 @@ impl ProbedProcess {
 
     pub(super) fn die(&self) {
         self.dead.store(true, Ordering::SeqCst);
-        let open = std::mem::take(&mut lock(&self.objects).open);
-        for object in open.into_values().filter_map(|object| object.upgrade()) {
+        let opened = std::mem::take(&mut *lock(&self.opened));
+        for object in opened.iter().filter_map(Weak::upgrade) {
             object.close();
         }
     }
 
     /// Calls a primitive through the probe.
-    pub(super) fn run<T: PrimitiveResult>(
+    pub(super) fn run<T>(
         &self,
         primitive: impl Into<Cow<'static, str>>,
         object: &dyn Display,
         mutates: bool,
         forward: impl FnOnce() -> OsResult<T>,
+    ) -> OsResult<T> {
+        self.run_with_outcome(primitive, object, mutates, forward, |_| Outcome::Done)
+    }
+
+    /// Calls a primitive through the probe, which gets the `outcome` of a result.
+    pub(super) fn run_with_outcome<T>(
+        &self,
+        primitive: impl Into<Cow<'static, str>>,
+        object: &dyn Display,
+        mutates: bool,
+        forward: impl FnOnce() -> OsResult<T>,
+        outcome: impl FnOnce(&T) -> Outcome,
     ) -> OsResult<T> {
         self.check_alive()?;
         let sequence = self.calls.fetch_add(1, Ordering::SeqCst);
@@ -130,7 +133,7 @@ impl ProbedProcess {
         // The probe, or another thread during a delay, may have killed the process.
         self.check_alive()?;
         let result = forward();
-        let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(*error), PrimitiveResult::outcome);
+        let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(*error), outcome);
         match self.probe.after(&call, outcome) {
             FaultAction::Go => {}
             FaultAction::Delay(span) => self.node.clock().sleep(span),
@@ -145,41 +148,14 @@ impl ProbedProcess {
         if self.is_dead() { Err(PROCESS_DIED) } else { Ok(()) }
     }
 
-    fn register(&self, object: &Arc<dyn Close>) -> u64 {
-        let mut objects = lock(&self.objects);
-        objects.opened += 1;
-        let id = objects.opened;
-        objects.open.insert(id, Arc::downgrade(object));
-        drop(objects);
+    fn register(&self, object: &Arc<dyn Close>) {
+        let mut opened = lock(&self.opened);
+        opened.retain(|object| object.strong_count() > 0);
+        opened.push(Arc::downgrade(object));
+        drop(opened);
         // Another thread may have killed the process since the object was opened.
         if self.is_dead() {
             object.close();
-        }
-        id
-    }
-}
-
-/// The result of a primitive, from which the outcome for the probe is taken.
-pub(super) trait PrimitiveResult {
-    fn outcome(&self) -> Outcome {
-        Outcome::Done
-    }
-}
-
-impl PrimitiveResult for () {}
-impl PrimitiveResult for u32 {}
-impl PrimitiveResult for usize {}
-impl PrimitiveResult for os::U16String {}
-impl PrimitiveResult for os::ServiceConfig {}
-impl PrimitiveResult for os::abi::SecurityDescriptor {}
-impl<T> PrimitiveResult for Vec<T> {}
-impl<T: ?Sized> PrimitiveResult for Box<T> {}
-
-impl PrimitiveResult for os::CallStatus {
-    fn outcome(&self) -> Outcome {
-        match self {
-            Self::Done(returned) => Outcome::Returned(returned.code),
-            Self::StillRunning(_) => Outcome::StillRunning,
         }
     }
 }

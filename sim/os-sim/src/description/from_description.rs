@@ -213,7 +213,7 @@ impl State {
     fn new_volume(&mut self, description: &DiskDescription, length: u64) -> Volume {
         let id = self.fresh_uuid();
         let mut volume = Volume::new(description.volume_id.unwrap_or(id));
-        volume.further_extents = description.spans.iter().map(|span| (span.disk, span.offset, span.length)).collect();
+        volume.further_extents.clone_from(&description.spans);
         let named = description.file_system.clone();
         match description.volume {
             VolumeHealth::Readable => {}

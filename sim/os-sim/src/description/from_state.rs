@@ -4,7 +4,7 @@ use os::abi::CODE_SET_ASCII;
 use os::{OsResult, Uuid};
 
 use crate::description::from_description::{SYSTEM_DIRECTORIES, SYSTEM_LINKS};
-use crate::description::{Content, Description, DiskDescription, FileDescription, Page83, Span, VolumeHealth};
+use crate::description::{Content, Description, DiskDescription, FileDescription, Page83, VolumeHealth};
 use crate::disks::mount_manager::mounted_volume;
 use crate::disks::{Disk, Health, Layout, Partition, Volume};
 use crate::external::readlink_text;
@@ -209,6 +209,5 @@ fn describe_volume(disk: &Disk, part: &Partition, volume: &Volume, to: &mut Disk
     let mounted = volume.file_system.as_ref();
     to.file_system = volume.recognised.clone().or_else(|| mounted.map(|file_system| file_system.kind.clone()));
     to.file_system_size = mounted.map(|file_system| file_system.length).filter(|length| *length < part.length);
-    let span = |(disk, offset, length): &(u32, u64, u64)| Span { disk: *disk, offset: *offset, length: *length };
-    to.spans = volume.further_extents.iter().map(span).collect();
+    to.spans.clone_from(&volume.further_extents);
 }

@@ -66,19 +66,6 @@ pub(crate) mod duration {
     }
 }
 
-/// A duration that is kept as a number of milliseconds.
-pub(crate) mod milliseconds {
-    use super::{Deserializer, Duration, Serializer, duration};
-
-    pub(crate) fn serialize<S: Serializer>(milliseconds: &u64, to: S) -> Result<S::Ok, S::Error> {
-        duration::serialize(&Duration::from_millis(*milliseconds), to)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-        duration::deserialize(from).map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
-    }
-}
-
 fn parse_size(text: &str) -> Option<u64> {
     let (number, unit) = split(text)?;
     let (_, unit) = SIZES.iter().find(|(name, _)| *name == unit)?;
@@ -107,6 +94,11 @@ fn size_value(bytes: u64) -> NumberOrText {
 fn duration_value(span: Duration) -> String {
     let milliseconds = span.as_millis();
     if milliseconds.is_multiple_of(1000) { format!("{}s", milliseconds / 1000) } else { format!("{milliseconds}ms") }
+}
+
+/// The default of a key that is true unless the description says otherwise.
+pub(crate) fn yes() -> bool {
+    true
 }
 
 #[cfg(test)]

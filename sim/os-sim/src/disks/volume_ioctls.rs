@@ -1,16 +1,19 @@
 //! The control codes of volumes and their file systems. The output buffers are laid out as Windows lays them out.
 
+use std::iter;
+
 use os::abi::{
     ControlCode, DiskExtent, FsAttributeInformation, FsFullSizeInformation, LengthInformation, VolumeDiskExtents,
 };
 use os::{Access, FsInfo, OsError, OsResult, Uuid};
 use zerocopy::IntoBytes;
 
+use crate::description::Span;
 use crate::disks::disk_ioctls::{device_number, property, put, signed};
 use crate::disks::{Disk, Health, Partition, SECTOR, Volume, signatures};
 use crate::files::file_system::{CLUSTER, FileSystem, is_fat};
 use crate::files::handles::{APPEND_DATA, Object};
-use crate::files::{BAD_LENGTH, fill, fill_part};
+use crate::files::{BAD_LENGTH, fill, fill_part, reparse_point};
 use crate::state::{FsId, State};
 
 impl State {
@@ -27,7 +30,9 @@ impl State {
             Object::Volume { id, direct: false } if let Some(done) = self.control_lock(handle, id, code) => done,
             Object::Volume { id, direct } => self.control_volume(handle, id, direct, code, input, output),
             Object::File { .. } => match code {
-                ControlCode::FSCTL_GET_REPARSE_POINT => self.get_reparse_point(handle, output),
+                ControlCode::FSCTL_GET_REPARSE_POINT => {
+                    reparse_point::read(self.file_of(handle)?.reparse.as_deref(), output)
+                }
                 ControlCode::FSCTL_SET_REPARSE_POINT => self.set_reparse_point(handle, input),
                 _ => Err(OsError::INVALID_FUNCTION),
             },
@@ -89,36 +94,27 @@ impl State {
         match &self.opened(handle)?.object {
             Object::Disk(device) => self.disk(*device).and(Err(OsError::INVALID_FUNCTION)),
             Object::Volume { id, direct: true } => self.volume(*id).and(Err(OsError::INVALID_FUNCTION)),
-            Object::Volume { id, direct: false } => {
-                let (disk, volume) = self.volume(*id)?;
-                let mounted = match volume.mounted() {
-                    Err(OsError::UNRECOGNIZED_VOLUME) => None,
-                    other => Some(other?),
-                };
-                let mounted = Mounted {
-                    file_system: mounted,
-                    length: partition_of(disk, *id)?.length,
-                    sector: disk.sector,
-                    read_only: disk.is_read_only(),
-                };
-                answer(&mounted, class, output)
-            }
-            Object::File { .. } => {
-                let fs = self.file(handle)?.0;
-                let file_system = self.file_system(fs)?;
-                let sector = match fs {
-                    FsId::Volume(id) => self.volume(id)?.0.sector,
-                    FsId::Share(..) => SECTOR,
-                };
-                let mounted = Mounted {
-                    file_system: Some(file_system),
-                    length: file_system.length,
-                    sector,
-                    read_only: self.check_writable(fs).is_err(),
-                };
-                answer(&mounted, class, output)
-            }
+            Object::Volume { id, direct: false } => answer(&self.mounted_on(*id)?, class, output),
+            Object::File { .. } => match self.file(handle)?.0 {
+                FsId::Volume(id) => answer(&self.mounted_on(id)?, class, output),
+                share @ FsId::Share(_) => {
+                    let file_system = self.file_system(share)?;
+                    let length = file_system.length;
+                    let file_system = Some(file_system);
+                    answer(&Mounted { file_system, length, sector: SECTOR, read_only: false }, class, output)
+                }
+            },
         }
+    }
+
+    fn mounted_on(&self, id: Uuid) -> OsResult<Mounted<'_>> {
+        let (disk, volume) = self.volume(id)?;
+        let file_system = match volume.mounted() {
+            Err(OsError::UNRECOGNIZED_VOLUME) => None,
+            mounted => Some(mounted?),
+        };
+        let length = partition_of(disk, id)?.length;
+        Ok(Mounted { file_system, length, sector: disk.sector, read_only: disk.is_read_only() })
     }
 
     pub(crate) fn flush(&self, handle: u64) -> OsResult<()> {
@@ -146,16 +142,14 @@ pub(crate) fn partition_of(disk: &Disk, volume: Uuid) -> OsResult<&Partition> {
 
 /// Writes the extents of a volume. If they do not all fit, writes only their count and fails with `MORE_DATA`.
 fn extents(disk: &Disk, part: &Partition, volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
-    let first = (disk.number, part.offset, part.length);
-    let all: Vec<DiskExtent> = std::iter::once(first)
-        .chain(volume.further_extents.iter().copied())
-        .map(|(disk_number, offset, length)| DiskExtent {
-            disk_number,
-            padding: 0,
-            offset: signed(offset),
-            length: signed(length),
-        })
-        .collect();
+    let first = Span { disk: disk.number, offset: part.offset, length: part.length };
+    let extent = |span: Span| DiskExtent {
+        disk_number: span.disk,
+        padding: 0,
+        offset: signed(span.offset),
+        length: signed(span.length),
+    };
+    let all: Vec<DiskExtent> = iter::once(first).chain(volume.further_extents.iter().copied()).map(extent).collect();
     if output.len() < size_of::<VolumeDiskExtents>() + size_of::<DiskExtent>() {
         return Err(OsError::INVALID_PARAMETER);
     }

@@ -177,10 +177,6 @@ impl State {
         Ok(path)
     }
 
-    pub(crate) fn get_reparse_point(&self, handle: u64, output: &mut [u8]) -> OsResult<usize> {
-        reparse_point::read(self.file_of(handle)?.reparse.as_deref(), output)
-    }
-
     pub(crate) fn set_reparse_point(&mut self, handle: u64, input: &[u8]) -> OsResult<usize> {
         self.check_access(handle, Access::WRITE_DATA | Access::WRITE_ATTRIBUTES)?;
         let tag = reparse_point::check(input)?;

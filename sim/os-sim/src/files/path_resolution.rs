@@ -126,8 +126,7 @@ impl State {
             let number = String::from_utf16(&head[PHYSICAL.len()..]).ok()?;
             return self.device(number.parse().ok()?);
         }
-        let shown = self.disks.iter().filter(|(_, disk)| disk.visible);
-        shown.filter(|(_, disk)| same(head, &disk.interface()[4..])).map(|(device, _)| *device).next()
+        self.visible_disks().find(|(_, disk)| same(head, &disk.interface()[4..])).map(|(device, _)| device)
     }
 
     fn share(&mut self, rest: &[u16]) -> OsResult<ParsedPath> {

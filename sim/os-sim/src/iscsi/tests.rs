@@ -1,5 +1,7 @@
 //! Discovering, connecting and disconnecting targets through WMI.
 
+use std::time::Duration;
+
 use os::{Instance, OsError, OsResult, Secret, Uuid, Value};
 
 use super::{CONNECT_TIMEOUT, Chap, Effect, Iscsi, Lun, Portal, PortalAddress, Target};
@@ -22,8 +24,12 @@ fn network() -> Iscsi {
         chap,
         luns: vec![Lun { number, id: Uuid::from_u128(number.into()), size: 1 << 30 }],
     };
-    let portal =
-        |address: &str, reachable| Portal { address: address.to_owned(), port: 3260, reachable, slow_milliseconds: 0 };
+    let portal = |address: &str, reachable| Portal {
+        address: address.to_owned(),
+        port: 3260,
+        reachable,
+        answer_takes: Duration::ZERO,
+    };
     Iscsi {
         portals: vec![portal("10.0.0.1", true), portal("10.0.0.2", false)],
         targets: [(0, Chap::None), (1, one_way), (2, mutual)].into_iter().map(target).collect(),

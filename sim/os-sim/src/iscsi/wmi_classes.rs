@@ -15,7 +15,6 @@ const CONNECTION: &str = "MSFT_iSCSIConnection";
 
 /// The device instance of Microsoft's software initiator.
 const DEVICE_INSTANCE: &str = r"ROOT\ISCSIPRT\0000_0";
-const INITIATOR: &str = "iqn.1991-05.com.microsoft:node";
 
 /// The objects that are associated with an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -200,18 +199,13 @@ impl Iscsi {
             let properties = [
                 ("AuthenticationType", text(session.authentication.name())),
                 ("InitiatorInstanceName", text(DEVICE_INSTANCE)),
-                ("InitiatorNodeAddress", text(INITIATOR)),
                 ("InitiatorPortalAddress", text("0.0.0.0")),
-                ("InitiatorSideIdentifier", text("400001370000")),
                 ("IsConnected", Value::Bool(true)),
                 ("IsDataDigest", Value::Bool(false)),
-                ("IsDiscovered", Value::Bool(true)),
                 ("IsHeaderDigest", Value::Bool(false)),
                 ("IsPersistent", Value::Bool(self.is_favourite(session))),
-                ("NumberOfConnections", Value::U32(1)),
                 ("SessionIdentifier", text(&session.identifier())),
                 ("TargetNodeAddress", text(&session.iqn)),
-                ("TargetSideIdentifier", text("0100")),
             ];
             instance(&ObjectPath::object(SESSION, "SessionIdentifier", &session.identifier()), properties)
         };
@@ -315,8 +309,6 @@ fn connection_instance(session: &Session) -> Instance {
     let address = if is_name { RESOLVED } else { &session.portal.address };
     let properties = [
         ("ConnectionIdentifier", text(&identifier)),
-        ("InitiatorAddress", text("0.0.0.0")),
-        ("InitiatorPortNumber", Value::U32(49_152)),
         ("TargetAddress", text(address)),
         ("TargetPortNumber", Value::U32(session.portal.port.into())),
     ];

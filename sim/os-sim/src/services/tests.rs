@@ -31,8 +31,8 @@ fn is_running(services: &mut Services, name: &str, now: Time) -> bool {
 #[test]
 fn a_service_starts_after_those_it_depends_on() {
     let mut services = services(|all| {
-        all[0].start_milliseconds = 1000;
-        all[1].start_milliseconds = 1000;
+        all[0].start_takes = Duration::from_secs(1);
+        all[1].start_takes = Duration::from_secs(1);
     });
     services.start("b", START).expect("a start");
     let first = START + Duration::from_secs(1);

@@ -37,10 +37,10 @@ impl Sim {
     /// BIOS serial number of the description.
     pub fn add(&self, description: &Description, detected: bool) -> Result<Vec<u32>, DescriptionError> {
         self.with(|state| {
-            let before = state.objects();
+            let before = state.clone();
             let added = state.add(description, detected);
             if added.is_err() {
-                state.restore(before);
+                *state = before;
             }
             added
         })

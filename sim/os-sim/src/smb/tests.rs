@@ -63,7 +63,7 @@ fn a_call_to_a_server_that_does_not_answer_takes_the_timeout() {
     assert_eq!(smb.duration("Create", &create(r"\\dead\data")), CONNECT_TIMEOUT);
     assert_eq!(smb.duration("Create", &create(r"\\nas\data")), Duration::ZERO);
     map(&mut smb, r"\\nas\data", Some(r"NAS\\anna:right:2")).expect("the share is mapped");
-    smb.servers[0].slow_milliseconds = 9000;
+    smb.servers[0].answer_takes = Duration::from_secs(9);
     assert_eq!(smb.answer_time(r"\\nas\data\x"), Duration::from_secs(9));
     assert_eq!(smb.duration("Create", &create(r"\\nas\data")), Duration::ZERO, "the node knows that it is mapped");
     smb.servers[0].reachable = false;

@@ -50,7 +50,7 @@ impl Sim {
 
 impl State {
     fn write_snapshot(&mut self, to: &mut String) -> fmt::Result {
-        let mut disks: Vec<&Disk> = self.disks.values().filter(|disk| disk.visible).collect();
+        let mut disks: Vec<&Disk> = self.visible_disks().map(|(_, disk)| disk).collect();
         disks.sort_by_key(|disk| disk.number);
         for disk in disks {
             self.write_disk(disk, to)?;

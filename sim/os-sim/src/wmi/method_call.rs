@@ -41,12 +41,11 @@ pub(crate) struct Arguments<'a>(&'a [(&'a str, Value)]);
 impl<'a> Arguments<'a> {
     /// Returns the `string` argument `name`.
     pub(crate) fn text(self, name: &str) -> OsResult<Option<&'a str>> {
-        match self.get(name) {
-            None => Ok(None),
-            Some(Value::Text(text)) => Ok(Some(text)),
-            Some(Value::Secret(secret)) => Ok(Some(secret.expose())),
-            Some(_) => Err(TYPE_MISMATCH),
-        }
+        self.typed(name, |value| match value {
+            Value::Text(text) => Some(text.as_str()),
+            Value::Secret(secret) => Some(secret.expose()),
+            _ => None,
+        })
     }
 
     /// Returns the `string` argument `name` as a secret. The caller may have passed it as a secret or as plain text.
@@ -56,20 +55,12 @@ impl<'a> Arguments<'a> {
 
     /// Returns the `boolean` argument `name`.
     pub(crate) fn bool(self, name: &str) -> OsResult<Option<bool>> {
-        match self.get(name) {
-            None => Ok(None),
-            Some(Value::Bool(value)) => Ok(Some(*value)),
-            Some(_) => Err(TYPE_MISMATCH),
-        }
+        self.typed(name, |value| if let Value::Bool(value) = value { Some(*value) } else { None })
     }
 
     /// Returns the integer argument `name` of at most 32 bits.
     pub(crate) fn u32(self, name: &str) -> OsResult<Option<u32>> {
-        match self.get(name) {
-            None => Ok(None),
-            Some(Value::U32(number)) => Ok(Some(*number)),
-            Some(_) => Err(TYPE_MISMATCH),
-        }
+        self.typed(name, |value| if let Value::U32(number) = value { Some(*number) } else { None })
     }
 
     /// Returns the 64-bit integer argument `name`, which WMI passes as text.
@@ -83,9 +74,11 @@ impl<'a> Arguments<'a> {
         self.u32(name)?.map(u16::try_from).transpose().map_err(|_| TYPE_MISMATCH)
     }
 
-    fn get(self, name: &str) -> Option<&'a Value> {
-        let (_, value) = self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
-        (*value != Value::Null).then_some(value)
+    /// Returns the value of an argument, `None` if it is missing or NULL, or an error if `convert` does not know its type.
+    fn typed<T>(self, name: &str, convert: impl FnOnce(&'a Value) -> Option<T>) -> OsResult<Option<T>> {
+        let given = self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+        let value = given.filter(|value| **value != Value::Null);
+        value.map(|value| convert(value).ok_or(TYPE_MISMATCH)).transpose()
     }
 }
 

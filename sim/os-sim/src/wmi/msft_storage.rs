@@ -315,8 +315,7 @@ impl State {
 
 /// Returns the disks that the provider knows.
 fn known_disks(state: &State) -> impl Iterator<Item = (DeviceId, &Disk)> {
-    let disks = state.disks.iter().map(|(device, disk)| (*device, disk));
-    disks.filter(|(_, disk)| disk.visible && disk.known_to_provider)
+    state.visible_disks().filter(|(_, disk)| disk.known_to_provider)
 }
 
 fn disk_by_id(state: &State, id: &str) -> OsResult<DeviceId> {

@@ -62,15 +62,9 @@ pub(crate) fn disk_instance(disk: &Disk) -> Instance {
         Layout::Gpt { id, .. } => text(format!("{{{id}}}")),
         _ => Value::Null,
     };
-    let signature = match disk.layout {
-        Layout::Mbr { signature } => Value::U32(signature),
-        _ => Value::Null,
-    };
     let unique_id = disk.identifiers.as_ref().and_then(|all| best_identifier(all)).map(|best| hex::encode(&best.bytes));
     let location = if disk.location.is_empty() { Value::Null } else { text(&*disk.location) };
     let serial = disk.provider_serial.as_deref().or(disk.serial.as_deref());
-    let allocated: u64 = disk.partitions.iter().map(|part| part.length).sum();
-    let parts = u32::try_from(disk.partitions.len()).unwrap_or(u32::MAX);
     row(
         "MSFT_Disk",
         &id,
@@ -80,27 +74,16 @@ pub(crate) fn disk_instance(disk: &Disk) -> Instance {
             ("Number", Value::U32(disk.number)),
             ("Path", text(disk.interface())),
             ("Location", location),
-            ("FriendlyName", text(format!("{} {}", disk.vendor.trim(), disk.product.trim()))),
-            ("Manufacturer", text(&*disk.vendor)),
-            ("Model", text(&*disk.product)),
             ("SerialNumber", serial.map_or(Value::Null, text)),
             ("BusType", Value::U32(disk.bus)),
             ("Size", long(disk.provider_cache.size)),
-            ("AllocatedSize", long(allocated)),
-            ("LogicalSectorSize", Value::U32(u32::try_from(disk.sector).unwrap_or(u32::MAX))),
-            ("PhysicalSectorSize", Value::U32(4096)),
             ("IsOffline", Value::Bool(offline)),
             ("IsReadOnly", Value::Bool(read_only)),
             ("IsSystem", Value::Bool(disk.system)),
             ("IsBoot", Value::Bool(disk.system)),
-            ("BootFromDisk", Value::Bool(disk.system)),
-            ("IsClustered", Value::Bool(false)),
             ("PartitionStyle", Value::U32(style)),
             ("Guid", guid),
-            ("Signature", signature),
-            ("NumberOfPartitions", Value::U32(parts)),
             ("LargestFreeExtent", long(disk.largest_gap().map_or(0, |(_, length)| length))),
-            ("HealthStatus", Value::U32(0)),
         ],
     )
 }
@@ -138,7 +121,6 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
         &id,
         [
             ("ObjectId", text(&*id)),
-            ("DiskId", text(disk.interface())),
             ("DiskNumber", Value::U32(disk.number)),
             ("PartitionNumber", Value::U32(u32::try_from(number).unwrap_or(u32::MAX))),
             ("GptType", gpt),
@@ -151,8 +133,6 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
             ("IsReadOnly", Value::Bool(disk.is_read_only())),
             ("IsSystem", Value::Bool(disk.system)),
             ("IsBoot", Value::Bool(disk.system)),
-            ("IsHidden", Value::Bool(false)),
-            ("OperationalStatus", Value::U32(if is_offline { 4 } else { 1 })),
         ],
     )
 }
@@ -181,10 +161,8 @@ pub(crate) fn volume_instance(state: &State, volume: &Volume) -> Instance {
             ("FileSystemType", Value::U32(kind_number)),
             ("FileSystemLabel", text(mounted.map_or("", |file_system| &file_system.label))),
             ("AllocationUnitSize", Value::U32(if mounted.is_some() { 4096 } else { 0 })),
-            ("DriveType", Value::U32(3)),
             ("Size", long(mounted.map_or(0, FileSystem::total))),
             ("SizeRemaining", long(mounted.map_or(0, FileSystem::free))),
-            ("HealthStatus", Value::U32(0)),
         ],
     )
 }

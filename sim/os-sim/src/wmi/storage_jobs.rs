@@ -18,6 +18,7 @@ use crate::wmi::wql::ObjectPath;
 pub(crate) type JobResult = OsResult<Returned>;
 
 /// A running job.
+#[derive(Clone)]
 pub(crate) struct Job {
     pub device: Option<DeviceId>,
     action: JobAction,
@@ -294,9 +295,8 @@ impl State {
 
     /// Updates the provider's cache of all disks.
     fn refresh_provider(&mut self) -> u32 {
-        let shown: Vec<DeviceId> =
-            self.disks.iter().filter(|(_, disk)| disk.visible).map(|(device, _)| *device).collect();
-        for device in shown {
+        let visible: Vec<DeviceId> = self.visible_disks().map(|(device, _)| device).collect();
+        for device in visible {
             self.provider_learns(device);
             self.disks.entry(device).and_modify(Disk::refresh);
         }

@@ -69,11 +69,11 @@ impl Query {
     pub fn parse(namespace: Namespace, text: &str) -> OsResult<Self> {
         let tokens = tokens(text)?;
         let mut parser = Parser { namespace, rest: &tokens };
-        let query = if parser.take_word("SELECT") {
+        let query = if parser.take("SELECT") {
             Self::Select(parser.select()?)
         } else {
-            parser.expect_word("ASSOCIATORS")?;
-            parser.expect_word("OF")?;
+            parser.expect("ASSOCIATORS")?;
+            parser.expect("OF")?;
             Self::Associators(parser.associators()?)
         };
         if parser.rest.is_empty() { Ok(query) } else { Err(OsError::WBEM_INVALID_QUERY) }
@@ -138,7 +138,7 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn select(&mut self) -> OsResult<Select> {
         let names = self.property_names()?;
-        self.expect_word("FROM")?;
+        self.expect("FROM")?;
         let class = self.class()?;
         let properties = match names {
             None => None,
@@ -149,9 +149,9 @@ impl Parser<'_> {
             }
         };
         let mut conditions = Vec::new();
-        if self.take_word("WHERE") {
+        if self.take("WHERE") {
             conditions.push(self.condition(class)?);
-            while self.take_word("AND") {
+            while self.take("AND") {
                 conditions.push(self.condition(class)?);
             }
         }
@@ -159,18 +159,18 @@ impl Parser<'_> {
     }
 
     fn property_names(&mut self) -> OsResult<Option<Vec<String>>> {
-        if self.take_sign("*") {
+        if self.take("*") {
             return Ok(None);
         }
         let mut names = vec![self.word()?];
-        while self.take_sign(",") {
+        while self.take(",") {
             names.push(self.word()?);
         }
         Ok(Some(names))
     }
 
     fn associators(&mut self) -> OsResult<Associators> {
-        self.expect_sign("{")?;
+        self.expect("{")?;
         let length = self.rest.iter().position(|token| *token == Token::Sign("}"));
         let (path, after) = self.rest.split_at(length.ok_or(OsError::WBEM_INVALID_QUERY)?);
         let object = ObjectPath::from_tokens(path).ok_or(OsError::WBEM_INVALID_QUERY)?;
@@ -178,18 +178,18 @@ impl Parser<'_> {
         self.rest = &after[1..];
 
         let mut query = Associators { object, association: None, result: None };
-        if !self.take_word("WHERE") {
+        if !self.take("WHERE") {
             return Ok(query);
         }
         // There is no AND between the conditions.
         while !self.rest.is_empty() {
-            let wanted = if self.take_word("AssocClass") {
+            let wanted = if self.take("AssocClass") {
                 &mut query.association
             } else {
-                self.expect_word("ResultClass")?;
+                self.expect("ResultClass")?;
                 &mut query.result
             };
-            self.expect_sign("=")?;
+            self.expect("=")?;
             if wanted.replace(self.class()?.name).is_some() {
                 return Err(OsError::WBEM_INVALID_QUERY);
             }
@@ -242,32 +242,21 @@ impl Parser<'_> {
         }
     }
 
-    fn take_word(&mut self, word: &str) -> bool {
-        match self.rest {
-            [Token::Word(first), rest @ ..] if first.eq_ignore_ascii_case(word) => {
-                self.rest = rest;
-                true
-            }
-            _ => false,
+    /// Takes the next token if it is this word, in upper or lower case, or this sign.
+    fn take(&mut self, token: &str) -> bool {
+        let is_next = match self.rest.first() {
+            Some(Token::Word(word)) => word.eq_ignore_ascii_case(token),
+            Some(Token::Sign(sign)) => *sign == token,
+            Some(Token::Number(_) | Token::Text(_)) | None => false,
+        };
+        if is_next {
+            self.rest = &self.rest[1..];
         }
+        is_next
     }
 
-    fn expect_word(&mut self, word: &str) -> OsResult<()> {
-        if self.take_word(word) { Ok(()) } else { Err(OsError::WBEM_INVALID_QUERY) }
-    }
-
-    fn take_sign(&mut self, sign: &str) -> bool {
-        match self.rest {
-            [Token::Sign(first), rest @ ..] if *first == sign => {
-                self.rest = rest;
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn expect_sign(&mut self, sign: &str) -> OsResult<()> {
-        if self.take_sign(sign) { Ok(()) } else { Err(OsError::WBEM_INVALID_QUERY) }
+    fn expect(&mut self, token: &str) -> OsResult<()> {
+        if self.take(token) { Ok(()) } else { Err(OsError::WBEM_INVALID_QUERY) }
     }
 }
 

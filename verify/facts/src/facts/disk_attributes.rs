@@ -10,89 +10,53 @@ use crate::fact::Fact;
 use crate::node::{DiskKind, TestDisk, TestNode, VolumeKind};
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "DISK-09",
-        "IOCTL_DISK_SET_DISK_ATTRIBUTES takes the size of GET_DISK_ATTRIBUTES, which is 16, as version.",
-        "SDK SET_DISK_ATTRIBUTES",
-        |node| attributes_are_set_with(node, 16),
-    ),
-    Fact::published(
-        "DISK-10",
-        "IOCTL_DISK_SET_DISK_ATTRIBUTES changes only the attributes in AttributesMask.",
-        "SDK SET_DISK_ATTRIBUTES",
-        |node| {
-            const BOTH: u64 = DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY;
-            let disk = open_disk(node, node.disk(DiskKind::Raw), READ_WRITE);
-            for (wanted, mask, expected) in [
-                (BOTH, BOTH, BOTH),
-                (0, DiskAttributes::READ_ONLY, DiskAttributes::OFFLINE),
-                (BOTH, DiskAttributes::READ_ONLY, BOTH),
-                (0, DiskAttributes::OFFLINE, DiskAttributes::READ_ONLY),
-                (0, BOTH, 0),
-            ] {
-                assert_eq!(set_attributes(&*disk, 40, wanted, mask), Ok(()));
-                assert_eq!(attributes(&*disk) & BOTH, expected);
-            }
-        },
-    ),
-    Fact::published(
-        "DISK-32",
-        "IOCTL_DISK_SET_DISK_ATTRIBUTES also takes the size of SET_DISK_ATTRIBUTES, which is 40, as version.",
-        "cloudbase/wnbd tests/libwnbd_tests/utils.cpp SetDiskWritable",
-        |node| attributes_are_set_with(node, 40),
-    ),
-    Fact::assumed(
-        "DISK-34",
-        "Setting the attribute offline or read-only of the system disk fails with BUSY (170).",
-        "No source was found for the code. SetDiskState refuses the disks that the node itself uses before it asks, \
-         and every error of the control code makes it ask the storage provider, whose answer it returns.",
-        |node| {
-            let disk = open_disk(node, spare_system_disk(node), READ_WRITE);
-            for attribute in [DiskAttributes::OFFLINE, DiskAttributes::READ_ONLY] {
-                assert_eq!(set_attributes(&*disk, 40, attribute, attribute), Err(OsError::BUSY));
-                assert_eq!(attributes(&*disk) & attribute, 0);
-            }
-        },
-    ),
-    Fact::assumed(
-        "DISK-35",
-        "After a disk has come online, Windows lists its volumes within 20 seconds, not necessarily at once, and \
-         then they have a number as devices.",
-        "No page gives a time. SetDiskState, PartitionDisk and ListVolumesOnDisk wait for the volumes for 20 \
-         seconds. Later volumes are found by the caller's next request.",
-        |node| {
-            let volume = node.volume(VolumeKind::Ntfs);
-            let disk = open_disk(node, TestDisk { number: volume.disk }, READ_WRITE);
-            set_offline(&*disk, true);
-            assert!(wait_until(node, || !is_listed(node, volume.id)));
-            set_offline(&*disk, false);
-            assert!(wait_until(node, || is_listed(node, volume.id)));
-            let device = volume.open(node.os(), Access::empty()).expect("the volume opens");
-            let number: StorageDeviceNumber =
-                ask(&*device, ControlCode::STORAGE_GET_DEVICE_NUMBER).expect("the number");
-            assert_eq!(number.device_number, volume.disk);
-        },
-    ),
-    Fact::assumed(
-        "DISK-36",
-        "The volumes of an online disk that is no longer read-only are writable after the disk was taken offline and \
-         brought online.",
-        "No source was found, nor whether its volumes become writable at once. Where they do not, the first write \
-         fails with WRITE_PROTECT (19) and loses nothing, and the offline and online of a driver's next stage helps.",
-        |node| {
-            let volume = node.volume(VolumeKind::Ntfs);
-            let disk = open_disk(node, TestDisk { number: volume.disk }, READ_WRITE);
-            let read_only = DiskAttributes::READ_ONLY;
-            set_attributes(&*disk, 40, read_only, read_only).expect("the disk is made read-only");
-            set_attributes(&*disk, 40, 0, read_only).expect("the disk is made writable");
-            set_offline(&*disk, true);
-            set_offline(&*disk, false);
-            assert!(wait_until(node, || is_listed(node, volume.id)));
-            let created = Open::new_directory(Access::READ_ATTRIBUTES);
-            let name = NtPath::volume_root(volume.id).join(&os::U16String::from_str("created"));
-            assert!(node.os().open(&name, &created).is_ok());
-        },
-    ),
+    Fact::new("DISK-09", |node| attributes_are_set_with(node, 16)),
+    Fact::new("DISK-10", |node| {
+        const BOTH: u64 = DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY;
+        let disk = open_disk(node, node.disk(DiskKind::Raw), READ_WRITE);
+        for (wanted, mask, expected) in [
+            (BOTH, BOTH, BOTH),
+            (0, DiskAttributes::READ_ONLY, DiskAttributes::OFFLINE),
+            (BOTH, DiskAttributes::READ_ONLY, BOTH),
+            (0, DiskAttributes::OFFLINE, DiskAttributes::READ_ONLY),
+            (0, BOTH, 0),
+        ] {
+            assert_eq!(set_attributes(&*disk, 40, wanted, mask), Ok(()));
+            assert_eq!(attributes(&*disk) & BOTH, expected);
+        }
+    }),
+    Fact::new("DISK-32", |node| attributes_are_set_with(node, 40)),
+    Fact::new("DISK-34", |node| {
+        let disk = open_disk(node, spare_system_disk(node), READ_WRITE);
+        for attribute in [DiskAttributes::OFFLINE, DiskAttributes::READ_ONLY] {
+            assert_eq!(set_attributes(&*disk, 40, attribute, attribute), Err(OsError::BUSY));
+            assert_eq!(attributes(&*disk) & attribute, 0);
+        }
+    }),
+    Fact::new("DISK-35", |node| {
+        let volume = node.volume(VolumeKind::Ntfs);
+        let disk = open_disk(node, TestDisk { number: volume.disk }, READ_WRITE);
+        set_offline(&*disk, true);
+        assert!(wait_until(node, || !is_listed(node, volume.id)));
+        set_offline(&*disk, false);
+        assert!(wait_until(node, || is_listed(node, volume.id)));
+        let device = volume.open(node.os(), Access::empty()).expect("the volume opens");
+        let number: StorageDeviceNumber = ask(&*device, ControlCode::STORAGE_GET_DEVICE_NUMBER).expect("the number");
+        assert_eq!(number.device_number, volume.disk);
+    }),
+    Fact::new("DISK-36", |node| {
+        let volume = node.volume(VolumeKind::Ntfs);
+        let disk = open_disk(node, TestDisk { number: volume.disk }, READ_WRITE);
+        let read_only = DiskAttributes::READ_ONLY;
+        set_attributes(&*disk, 40, read_only, read_only).expect("the disk is made read-only");
+        set_attributes(&*disk, 40, 0, read_only).expect("the disk is made writable");
+        set_offline(&*disk, true);
+        set_offline(&*disk, false);
+        assert!(wait_until(node, || is_listed(node, volume.id)));
+        let created = Open::new_directory(Access::READ_ATTRIBUTES);
+        let name = NtPath::volume_root(volume.id).join(&os::U16String::from_str("created"));
+        assert!(node.os().open(&name, &created).is_ok());
+    }),
 ];
 
 fn attributes_are_set_with(node: &dyn TestNode, version: u32) {

@@ -12,103 +12,63 @@ use crate::fact::Fact;
 use crate::node::DiskKind;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "DISK-12",
-        "IOCTL_STORAGE_QUERY_PROPERTY with an input of less than 12 bytes fails with BAD_LENGTH (24).",
-        "CL class.c",
-        |node| {
-            let disk = open_disk(node, node.disk(DiskKind::System), Access::empty());
-            let send = |size| disk.control(ControlCode::STORAGE_QUERY_PROPERTY, &[0; 12][..size], &mut [0; 512]);
-            for size in [0, 8, 11] {
-                assert_eq!(send(size), Err(OsError::BAD_LENGTH));
-            }
-            assert!(send(12).is_ok());
-        },
-    )
+    Fact::new("DISK-12", |node| {
+        let disk = open_disk(node, node.disk(DiskKind::System), Access::empty());
+        let send = |size| disk.control(ControlCode::STORAGE_QUERY_PROPERTY, &[0; 12][..size], &mut [0; 512]);
+        for size in [0, 8, 11] {
+            assert_eq!(send(size), Err(OsError::BAD_LENGTH));
+        }
+        assert!(send(12).is_ok());
+    })
     .wine("it fails with INVALID_PARAMETER (87)"),
-    Fact::published(
-        "DISK-13",
-        "IOCTL_STORAGE_QUERY_PROPERTY with an output of 8 bytes returns the head of the device descriptor, whose \
-         version is 40 and whose size is that of the whole descriptor.",
-        "WV test_disk_query_property",
-        |node| {
-            let disk = open_disk(node, node.disk(DiskKind::System), Access::empty());
-            let head = property(&*disk, StoragePropertyQuery::DEVICE, 8).expect("the head");
-            let head = StorageDescriptorHead::read_from_bytes(&head).expect("8 bytes");
-            let whole = property(&*disk, StoragePropertyQuery::DEVICE, ENOUGH).expect("the descriptor");
-            assert_eq!((head.version, head.size as usize), (40, whole.len()));
-        },
-    ),
-    Fact::published(
-        "DISK-14",
-        "IOCTL_STORAGE_QUERY_PROPERTY for an unknown property fails with INVALID_FUNCTION (1), INVALID_PARAMETER \
-         (87) or NOT_SUPPORTED (50).",
-        "DDI IOCTL_STORAGE_QUERY_PROPERTY",
-        |node| {
-            refused_as_unknown(&*open_disk(node, node.disk(DiskKind::System), Access::empty()), 0x7fff);
-        },
-    ),
-    Fact::published(
-        "DISK-15",
-        "In a device descriptor, a string that the device lacks has the offset 0; every other string is ASCII text \
-         that ends with a zero.",
-        "DDI STORAGE_DEVICE_DESCRIPTOR",
-        |node| {
-            for (kind, has_serial) in [(DiskKind::Raw, true), (DiskKind::NoSerial, false)] {
-                let disk = open_disk(node, node.disk(kind), Access::empty());
-                let descriptor = property(&*disk, StoragePropertyQuery::DEVICE, ENOUGH).expect("the descriptor");
-                let (head, _) = StorageDeviceDescriptor::read_from_prefix(&descriptor).expect("the head");
-                assert_eq!(head.serial_number_offset != 0, has_serial);
-                for offset in [
-                    head.vendor_id_offset,
-                    head.product_id_offset,
-                    head.product_revision_offset,
-                    head.serial_number_offset,
-                ] {
-                    let text = descriptor.get(offset as usize..).expect("the offset is in the descriptor");
-                    let end = text.iter().position(|byte| *byte == 0).expect("a zero ends the text");
-                    assert!(offset == 0 || text[..end].is_ascii());
-                }
+    Fact::new("DISK-13", |node| {
+        let disk = open_disk(node, node.disk(DiskKind::System), Access::empty());
+        let head = property(&*disk, StoragePropertyQuery::DEVICE, 8).expect("the head");
+        let head = StorageDescriptorHead::read_from_bytes(&head).expect("8 bytes");
+        let whole = property(&*disk, StoragePropertyQuery::DEVICE, ENOUGH).expect("the descriptor");
+        assert_eq!((head.version, head.size as usize), (40, whole.len()));
+    }),
+    Fact::new("DISK-14", |node| {
+        refused_as_unknown(&*open_disk(node, node.disk(DiskKind::System), Access::empty()), 0x7fff);
+    }),
+    Fact::new("DISK-15", |node| {
+        for (kind, has_serial) in [(DiskKind::Raw, true), (DiskKind::NoSerial, false)] {
+            let disk = open_disk(node, node.disk(kind), Access::empty());
+            let descriptor = property(&*disk, StoragePropertyQuery::DEVICE, ENOUGH).expect("the descriptor");
+            let (head, _) = StorageDeviceDescriptor::read_from_prefix(&descriptor).expect("the head");
+            assert_eq!(head.serial_number_offset != 0, has_serial);
+            for offset in
+                [head.vendor_id_offset, head.product_id_offset, head.product_revision_offset, head.serial_number_offset]
+            {
+                let text = descriptor.get(offset as usize..).expect("the offset is in the descriptor");
+                let end = text.iter().position(|byte| *byte == 0).expect("a zero ends the text");
+                assert!(offset == 0 || text[..end].is_ascii());
             }
-        },
-    ),
-    Fact::published(
-        "DISK-37",
-        "NextOffset leads from the start of an identifier in the device identification descriptor to the next one, \
-         and all identifiers lie in the descriptor.",
-        "DDI STORAGE_IDENTIFIER",
-        |node| {
-            let disk = open_disk(node, node.disk(DiskKind::Raw), Access::empty());
-            let descriptor = property(&*disk, StoragePropertyQuery::DEVICE_ID, ENOUGH).expect("the descriptor");
-            let (head, _) = StorageDeviceIdDescriptor::read_from_prefix(&descriptor).expect("the head");
-            assert_eq!(head.head.size as usize, descriptor.len());
-            let mut offset = size_of::<StorageDeviceIdDescriptor>();
-            let mut of_device = 0;
-            for index in 1..=head.number_of_identifiers {
-                let (identifier, _) =
-                    StorageIdentifier::read_from_prefix(&descriptor[offset..]).expect("an identifier");
-                let end = offset + size_of::<StorageIdentifier>() + usize::from(identifier.identifier_size);
-                assert!(identifier.identifier_size > 0 && end <= descriptor.len());
-                of_device += u32::from(identifier.association == ASSOCIATION_DEVICE);
-                if index < head.number_of_identifiers {
-                    offset += usize::from(identifier.next_offset);
-                    assert!(offset >= end, "the next identifier begins after this one");
-                }
+        }
+    }),
+    Fact::new("DISK-37", |node| {
+        let disk = open_disk(node, node.disk(DiskKind::Raw), Access::empty());
+        let descriptor = property(&*disk, StoragePropertyQuery::DEVICE_ID, ENOUGH).expect("the descriptor");
+        let (head, _) = StorageDeviceIdDescriptor::read_from_prefix(&descriptor).expect("the head");
+        assert_eq!(head.head.size as usize, descriptor.len());
+        let mut offset = size_of::<StorageDeviceIdDescriptor>();
+        let mut of_device = 0;
+        for index in 1..=head.number_of_identifiers {
+            let (identifier, _) = StorageIdentifier::read_from_prefix(&descriptor[offset..]).expect("an identifier");
+            let end = offset + size_of::<StorageIdentifier>() + usize::from(identifier.identifier_size);
+            assert!(identifier.identifier_size > 0 && end <= descriptor.len());
+            of_device += u32::from(identifier.association == ASSOCIATION_DEVICE);
+            if index < head.number_of_identifiers {
+                offset += usize::from(identifier.next_offset);
+                assert!(offset >= end, "the next identifier begins after this one");
             }
-            assert!(of_device > 0, "an identifier of the device itself");
-        },
-    ),
-    Fact::assumed(
-        "DISK-38",
-        "IOCTL_STORAGE_QUERY_PROPERTY for the identifiers of a disk without page 83h fails with INVALID_FUNCTION \
-         (1), INVALID_PARAMETER (87) or NOT_SUPPORTED (50).",
-        "The port driver answers, so the code depends on the driver. ListDiskIDs returns the serial number of a disk \
-         whatever error the identifiers give.",
-        |node| {
-            let disk = open_disk(node, node.disk(DiskKind::NoPage83), Access::empty());
-            refused_as_unknown(&*disk, StoragePropertyQuery::DEVICE_ID);
-        },
-    ),
+        }
+        assert!(of_device > 0, "an identifier of the device itself");
+    }),
+    Fact::new("DISK-38", |node| {
+        let disk = open_disk(node, node.disk(DiskKind::NoPage83), Access::empty());
+        refused_as_unknown(&*disk, StoragePropertyQuery::DEVICE_ID);
+    }),
 ];
 
 fn refused_as_unknown(disk: &dyn os::Handle, property_id: u32) {

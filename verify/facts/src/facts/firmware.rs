@@ -10,55 +10,32 @@ use crate::fact::Fact;
 use crate::node::{TestNode, missing};
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "SMBIOS-01",
-        "GetSystemFirmwareTable returns the number of bytes written or, if the buffer is missing or too small, the \
-         needed size, which is larger than the buffer.",
-        "SDK GetSystemFirmwareTable",
-        |node| {
-            let size = table(node).len();
-            let short = node.os().firmware_table(FIRMWARE_SMBIOS, 0, &mut vec![0; size - 1]).expect("a size");
-            assert!(short >= size, "{short} for a table of {size} bytes");
-        },
-    ),
-    Fact::published(
-        "SMBIOS-02",
-        "The table of RSMB follows 8 bytes; the last 4 of them are its length.",
-        "SDK GetSystemFirmwareTable",
-        |node| {
-            let table = table(node);
-            assert_eq!(size_of::<RawSmbios>(), 8);
-            let length = u32::from_le_bytes(table[4..8].try_into().expect("four bytes"));
-            assert_eq!(length as usize, table.len() - 8);
-            // The first structure says how long it is, and is in the table.
-            assert!(table[9] >= 4 && usize::from(table[9]) < table.len() - 8);
-        },
-    ),
-    Fact::assumed(
-        "SMBIOS-03",
-        "The serial number in the structure of type 1 is Win32_BIOS.SerialNumber byte for byte.",
-        "A page gives only the MIF mapping of the property. VMware shows the string of type 1 in both places, and \
-         the drivers that use it trim outer blanks.",
-        |node| {
-            let table = table(node);
-            let (_, structures) = RawSmbios::read_from_prefix(&table).expect("a head");
-            let serial = serial_number(structures).unwrap_or_else(|| missing("a serial number in the firmware"));
-            let deadline = node.os().clock().now() + Duration::from_mins(1);
-            let wql = "SELECT SerialNumber FROM Win32_BIOS";
-            let bios = node.os().wmi().query(Namespace::CimV2, wql, deadline).expect("the query succeeds");
-            assert_eq!(bios[0].text("SerialNumber"), Some(&*serial));
-        },
-    ),
-    Fact::assumed(
-        "SMBIOS-04",
-        "GetSystemFirmwareTable fails with INVALID_FUNCTION (1) for a provider that does not exist.",
-        "The page says only that the last error has more information. All machines have RSMB; where it is missing, \
-         the operation asks WMI after 1 or 50 and reports any other code.",
-        |node| {
-            let unknown = node.os().firmware_table(0x5858_5858, 0, &mut [0; 64]);
-            assert_eq!(unknown, Err(OsError::INVALID_FUNCTION));
-        },
-    ),
+    Fact::new("SMBIOS-01", |node| {
+        let size = table(node).len();
+        let short = node.os().firmware_table(FIRMWARE_SMBIOS, 0, &mut vec![0; size - 1]).expect("a size");
+        assert!(short >= size, "{short} for a table of {size} bytes");
+    }),
+    Fact::new("SMBIOS-02", |node| {
+        let table = table(node);
+        assert_eq!(size_of::<RawSmbios>(), 8);
+        let length = u32::from_le_bytes(table[4..8].try_into().expect("four bytes"));
+        assert_eq!(length as usize, table.len() - 8);
+        // The first structure says how long it is, and is in the table.
+        assert!(table[9] >= 4 && usize::from(table[9]) < table.len() - 8);
+    }),
+    Fact::new("SMBIOS-03", |node| {
+        let table = table(node);
+        let (_, structures) = RawSmbios::read_from_prefix(&table).expect("a head");
+        let serial = serial_number(structures).unwrap_or_else(|| missing("a serial number in the firmware"));
+        let deadline = node.os().clock().now() + Duration::from_mins(1);
+        let wql = "SELECT SerialNumber FROM Win32_BIOS";
+        let bios = node.os().wmi().query(Namespace::CimV2, wql, deadline).expect("the query succeeds");
+        assert_eq!(bios[0].text("SerialNumber"), Some(&*serial));
+    }),
+    Fact::new("SMBIOS-04", |node| {
+        let unknown = node.os().firmware_table(0x5858_5858, 0, &mut [0; 64]);
+        assert_eq!(unknown, Err(OsError::INVALID_FUNCTION));
+    }),
 ];
 
 /// Returns the table of RSMB with its head.

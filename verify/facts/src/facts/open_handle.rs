@@ -7,66 +7,50 @@ use super::calls::query;
 use crate::fact::Fact;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "FILE-OPEN-46",
-        "A handle stays on its directory when the directory is renamed, and a name relative to the handle is looked \
-         up in that directory, even if another object now has the old path.",
-        "https://pkg.go.dev/os#Root; HS internal/safefile TestOpenRelative",
-        |node| {
-            let directory = node.directory();
-            directory.mkdir("before");
-            directory.mkdir(r"before\child");
-            let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
-            let held = directory.existing("before", access, Options::DIRECTORY).expect("the directory opens");
-            node.rename(&directory.win32("before"), &directory.win32("after")).expect("the handle shares deletion");
-            directory.mkdir("before");
-            directory.mkdir(r"before\impostor");
-            let open = |name: &str| {
-                let how = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
-                held.open_child(&U16String::from_str(name), &how)
-            };
-            let child = open("child").expect("the entry is still in the directory");
-            let path = child.final_path(PathForm::Dos).expect("the path").to_string_lossy();
-            assert!(path.ends_with(r"\after\child"), "{path}");
-            assert_eq!(open("impostor").err(), Some(OsError::FILE_NOT_FOUND));
-        },
-    )
+    Fact::new("FILE-OPEN-46", |node| {
+        let directory = node.directory();
+        directory.mkdir("before");
+        directory.mkdir(r"before\child");
+        let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
+        let held = directory.existing("before", access, Options::DIRECTORY).expect("the directory opens");
+        node.rename(&directory.win32("before"), &directory.win32("after")).expect("the handle shares deletion");
+        directory.mkdir("before");
+        directory.mkdir(r"before\impostor");
+        let open = |name: &str| {
+            let how = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
+            held.open_child(&U16String::from_str(name), &how)
+        };
+        let child = open("child").expect("the entry is still in the directory");
+        let path = child.final_path(PathForm::Dos).expect("the path").to_string_lossy();
+        assert!(path.ends_with(r"\after\child"), "{path}");
+        assert_eq!(open("impostor").err(), Some(OsError::FILE_NOT_FOUND));
+    })
     .wine("a handle can refer to a directory by its path"),
-    Fact::published(
-        "FILE-OPEN-47",
-        "A path can have more than 260 characters.",
-        "W32 maximum-file-path-limitation",
-        |node| {
-            let directory = node.directory();
-            let name = "n".repeat(100);
-            let mut path = directory.nt("");
-            let mut deepest = directory.handle();
-            for _ in 0..5 {
-                path = path.join(&U16String::from_str(&name));
-                let how = Open::new_directory(Access::READ_DATA | Access::READ_ATTRIBUTES);
-                deepest = node.os().open(&path, &how).expect("the directory is created");
-            }
-            assert!(path.as_u16str().len() > 500);
-            let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
-            let again = node.os().open(&path, &how).expect("the path opens");
-            let id = |handle| query::<FileIdInfo>(handle, FileInfo::Id).expect("the id");
-            assert_eq!(id(&*again), id(&*deepest));
-        },
-    ),
-    Fact::published(
-        "FILE-OPEN-48",
-        "Reading a file fails with ACCESS_DENIED (5) on a handle without FILE_READ_DATA.",
-        "W32 file-access-rights-constants; SDK ReadFile",
-        |node| {
-            let directory = node.directory();
-            directory.write("file", b"content");
-            let read = |access| {
-                directory.existing("file", access, Options::empty()).expect("the file opens").read(0, &mut [0; 16])
-            };
-            assert_eq!(read(Access::READ_DATA), Ok(7));
-            for access in [Access::READ_ATTRIBUTES, Access::WRITE_DATA, Access::DELETE] {
-                assert_eq!(read(access), Err(OsError::ACCESS_DENIED), "{access:?}");
-            }
-        },
-    ),
+    Fact::new("FILE-OPEN-47", |node| {
+        let directory = node.directory();
+        let name = "n".repeat(100);
+        let mut path = directory.nt("");
+        let mut deepest = directory.handle();
+        for _ in 0..5 {
+            path = path.join(&U16String::from_str(&name));
+            let how = Open::new_directory(Access::READ_DATA | Access::READ_ATTRIBUTES);
+            deepest = node.os().open(&path, &how).expect("the directory is created");
+        }
+        assert!(path.as_u16str().len() > 500);
+        let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
+        let again = node.os().open(&path, &how).expect("the path opens");
+        let id = |handle| query::<FileIdInfo>(handle, FileInfo::Id).expect("the id");
+        assert_eq!(id(&*again), id(&*deepest));
+    }),
+    Fact::new("FILE-OPEN-48", |node| {
+        let directory = node.directory();
+        directory.write("file", b"content");
+        let read = |access| {
+            directory.existing("file", access, Options::empty()).expect("the file opens").read(0, &mut [0; 16])
+        };
+        assert_eq!(read(Access::READ_DATA), Ok(7));
+        for access in [Access::READ_ATTRIBUTES, Access::WRITE_DATA, Access::DELETE] {
+            assert_eq!(read(access), Err(OsError::ACCESS_DENIED), "{access:?}");
+        }
+    }),
 ];

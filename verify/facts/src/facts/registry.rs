@@ -6,53 +6,33 @@ use crate::fact::Fact;
 use crate::node::TestNode;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "REG-01",
-        "Setting a text in a key that does not exist creates the key, and setting another text replaces it.",
-        "SDK RegCreateKeyExW; SDK RegSetValueExW; SDK RegGetValueW",
-        |node| {
-            let long = "x".repeat(2000);
-            for text in ["found", "", &long] {
-                set(node, text);
-                assert_eq!(read(node, VALUE).as_deref(), Ok(text));
-            }
-            assert_eq!(delete(node), Ok(()));
-        },
-    ),
-    Fact::published(
-        "REG-02",
-        "A key that was created as a volatile one is gone after a restart.",
-        "SDK RegCreateKeyExW",
-        |node| {
-            set(node, "found");
-            assert_eq!(read(node, VALUE).as_deref(), Ok("found"));
-            node.restart();
-            assert_eq!(read(node, VALUE), Err(OsError::FILE_NOT_FOUND));
-        },
-    ),
-    Fact::published(
-        "REG-03",
-        "Reading or deleting a value that does not exist fails with FILE_NOT_FOUND (2).",
-        "SDK RegQueryValueExW; W32 system-error-codes--0-499-",
-        |node| {
-            set(node, "found");
-            assert_eq!(delete(node), Ok(()));
-            assert_eq!((read(node, VALUE), delete(node)), (Err(OsError::FILE_NOT_FOUND), Err(OsError::FILE_NOT_FOUND)));
-            let missing = wide(r"SOFTWARE\csi-proxy-facts\missing");
-            assert_eq!(node.os().registry_text(&missing, &wide(VALUE)), Err(OsError::FILE_NOT_FOUND));
-            assert_eq!(node.os().delete_registry_value(&missing, &wide(VALUE)), Err(OsError::FILE_NOT_FOUND));
-        },
-    ),
-    Fact::published(
-        "REG-04",
-        "The name of a value may contain backslashes, and is compared without case.",
-        "W32 registry-element-size-limits; W32 structure-of-the-registry",
-        |node| {
-            set(node, "found");
-            assert_eq!(read(node, &VALUE.to_uppercase()).as_deref(), Ok("found"));
-            assert_eq!(delete(node), Ok(()));
-        },
-    ),
+    Fact::new("REG-01", |node| {
+        let long = "x".repeat(2000);
+        for text in ["found", "", &long] {
+            set(node, text);
+            assert_eq!(read(node, VALUE).as_deref(), Ok(text));
+        }
+        assert_eq!(delete(node), Ok(()));
+    }),
+    Fact::new("REG-02", |node| {
+        set(node, "found");
+        assert_eq!(read(node, VALUE).as_deref(), Ok("found"));
+        node.restart();
+        assert_eq!(read(node, VALUE), Err(OsError::FILE_NOT_FOUND));
+    }),
+    Fact::new("REG-03", |node| {
+        set(node, "found");
+        assert_eq!(delete(node), Ok(()));
+        assert_eq!((read(node, VALUE), delete(node)), (Err(OsError::FILE_NOT_FOUND), Err(OsError::FILE_NOT_FOUND)));
+        let missing = wide(r"SOFTWARE\csi-proxy-facts\missing");
+        assert_eq!(node.os().registry_text(&missing, &wide(VALUE)), Err(OsError::FILE_NOT_FOUND));
+        assert_eq!(node.os().delete_registry_value(&missing, &wide(VALUE)), Err(OsError::FILE_NOT_FOUND));
+    }),
+    Fact::new("REG-04", |node| {
+        set(node, "found");
+        assert_eq!(read(node, &VALUE.to_uppercase()).as_deref(), Ok("found"));
+        assert_eq!(delete(node), Ok(()));
+    }),
 ];
 
 const KEY: &str = r"SOFTWARE\csi-proxy-facts\volatile";

@@ -16,215 +16,138 @@ const STOP_PENDING: u32 = 3;
 pub(crate) const RUNNING: u32 = 4;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "SVC-01",
-        "StartService returns while a service that takes time to start is in START_PENDING (2), and it is RUNNING \
-         (4) later.",
-        "SDK StartServiceW",
-        |node| {
-            stop(node, ServiceKind::Slow);
-            let service = opened(node, ServiceKind::Slow, ServiceAccess::Start);
+    Fact::new("SVC-01", |node| {
+        stop(node, ServiceKind::Slow);
+        let service = opened(node, ServiceKind::Slow, ServiceAccess::Start);
+        service.start().expect("the service starts");
+        assert_eq!(service.state(), Ok(START_PENDING));
+        wait_for(node, &*service, RUNNING);
+        stop(node, ServiceKind::Slow);
+    }),
+    Fact::new("SVC-02", |node| {
+        stop(node, ServiceKind::Plain);
+        start(node, ServiceKind::Plain);
+        let refused = |kind| opened(node, kind, ServiceAccess::Start).start();
+        assert_eq!(refused(ServiceKind::Plain), Err(OsError::SERVICE_ALREADY_RUNNING));
+        assert_eq!(refused(ServiceKind::Disabled), Err(OsError::SERVICE_DISABLED));
+        assert_eq!(refused(ServiceKind::NeedsDisabled), Err(OsError(1068)));
+        assert_eq!(refused(ServiceKind::NeedsMissing), Err(OsError(1075)));
+        stop(node, ServiceKind::Plain);
+    }),
+    Fact::new("SVC-04", |node| {
+        for kind in [ServiceKind::First, ServiceKind::Plain] {
+            stop(node, kind);
+        }
+        start(node, ServiceKind::First);
+        let refused = opened(node, ServiceKind::Plain, ServiceAccess::Stop).stop();
+        assert_eq!(refused, Err(OsError::DEPENDENT_SERVICES_RUNNING));
+        for kind in [ServiceKind::First, ServiceKind::Plain] {
+            stop(node, kind);
+        }
+        let stubborn = opened(node, ServiceKind::Unstoppable, ServiceAccess::Stop);
+        if stubborn.state() == Ok(STOPPED) {
+            start(node, ServiceKind::Unstoppable);
+        }
+        assert_eq!(stubborn.stop(), Err(OsError::INVALID_SERVICE_CONTROL));
+    }),
+    Fact::new("SVC-05", |node| {
+        stop(node, ServiceKind::Slow);
+        opened(node, ServiceKind::Slow, ServiceAccess::Start).start().expect("the service starts");
+        let service = opened(node, ServiceKind::Slow, ServiceAccess::Stop);
+        match service.stop() {
+            Ok(()) => wait_for(node, &*service, STOPPED),
+            Err(code) => {
+                assert_eq!(code, OsError::SERVICE_CANNOT_ACCEPT_CTRL);
+                wait_for(node, &*service, RUNNING);
+            }
+        }
+        stop(node, ServiceKind::Slow);
+    }),
+    Fact::new("SVC-06", |node| {
+        stop(node, ServiceKind::Plain);
+        let code = opened(node, ServiceKind::Plain, ServiceAccess::Stop).stop().expect_err("the service is stopped");
+        assert!([OsError::SERVICE_NOT_ACTIVE, OsError::SERVICE_CANNOT_ACCEPT_CTRL].contains(&code), "{code}");
+    }),
+    Fact::new("SVC-07", |node| {
+        use ServiceKind::{First, Plain, Second, Third};
+        for kind in [Third, Second, First, Plain] {
+            stop(node, kind);
+        }
+        let base = opened(node, Plain, ServiceAccess::Stop);
+        start(node, Plain);
+        assert_eq!(base.active_dependents(), Ok(Vec::new()));
+        for kind in [First, Second, Third] {
+            start(node, kind);
+        }
+        let mut expected = Vec::new();
+        for kind in [Third, Second, First] {
+            expected.push(U16String::from_str(&node.service(kind)));
+        }
+        assert_eq!(base.active_dependents(), Ok(expected));
+        for kind in [Third, Second, First, Plain] {
+            stop(node, kind);
+        }
+    }),
+    Fact::new("SVC-12", |node| {
+        use ServiceKind::{Slow, SlowToo};
+        for kind in [Slow, SlowToo] {
+            stop(node, kind);
+        }
+        let [first, second] = [opened(node, Slow, ServiceAccess::Start), opened(node, SlowToo, ServiceAccess::Start)];
+        let clock = node.os().clock();
+        let before = clock.now();
+        for service in [&first, &second] {
             service.start().expect("the service starts");
-            assert_eq!(service.state(), Ok(START_PENDING));
-            wait_for(node, &*service, RUNNING);
-            stop(node, ServiceKind::Slow);
-        },
-    ),
-    Fact::published(
-        "SVC-02",
-        "StartService fails with SERVICE_ALREADY_RUNNING (1056) for a running service, SERVICE_DISABLED (1058) for a \
-         disabled one, SERVICE_DEPENDENCY_FAIL (1068) if a service that it depends on cannot start and \
-         SERVICE_DEPENDENCY_DELETED (1075) if that does not exist.",
-        "SDK StartServiceW",
-        |node| {
-            stop(node, ServiceKind::Plain);
-            start(node, ServiceKind::Plain);
-            let refused = |kind| opened(node, kind, ServiceAccess::Start).start();
-            assert_eq!(refused(ServiceKind::Plain), Err(OsError::SERVICE_ALREADY_RUNNING));
-            assert_eq!(refused(ServiceKind::Disabled), Err(OsError::SERVICE_DISABLED));
-            assert_eq!(refused(ServiceKind::NeedsDisabled), Err(OsError(1068)));
-            assert_eq!(refused(ServiceKind::NeedsMissing), Err(OsError(1075)));
-            stop(node, ServiceKind::Plain);
-        },
-    ),
-    Fact::published(
-        "SVC-04",
-        "Stopping fails with DEPENDENT_SERVICES_RUNNING (1051) while a service that depends on it runs, and with \
-         INVALID_SERVICE_CONTROL (1052) if the service does not accept it.",
-        "SDK ControlService",
-        |node| {
-            for kind in [ServiceKind::First, ServiceKind::Plain] {
-                stop(node, kind);
-            }
-            start(node, ServiceKind::First);
-            let refused = opened(node, ServiceKind::Plain, ServiceAccess::Stop).stop();
-            assert_eq!(refused, Err(OsError::DEPENDENT_SERVICES_RUNNING));
-            for kind in [ServiceKind::First, ServiceKind::Plain] {
-                stop(node, kind);
-            }
-            let stubborn = opened(node, ServiceKind::Unstoppable, ServiceAccess::Stop);
-            if stubborn.state() == Ok(STOPPED) {
-                start(node, ServiceKind::Unstoppable);
-            }
-            assert_eq!(stubborn.stop(), Err(OsError::INVALID_SERVICE_CONTROL));
-        },
-    ),
-    Fact::published(
-        "SVC-05",
-        "Stopping a service in START_PENDING is delivered or fails with SERVICE_CANNOT_ACCEPT_CTRL (1061): the page \
-         says both.",
-        "SDK ControlService",
-        |node| {
-            stop(node, ServiceKind::Slow);
-            opened(node, ServiceKind::Slow, ServiceAccess::Start).start().expect("the service starts");
-            let service = opened(node, ServiceKind::Slow, ServiceAccess::Stop);
-            match service.stop() {
-                Ok(()) => wait_for(node, &*service, STOPPED),
-                Err(code) => {
-                    assert_eq!(code, OsError::SERVICE_CANNOT_ACCEPT_CTRL);
-                    wait_for(node, &*service, RUNNING);
-                }
-            }
-            stop(node, ServiceKind::Slow);
-        },
-    ),
-    Fact::published(
-        "SVC-06",
-        "Stopping a stopped service fails with SERVICE_NOT_ACTIVE (1062) or SERVICE_CANNOT_ACCEPT_CTRL (1061): the \
-         page says both.",
-        "SDK ControlService",
-        |node| {
-            stop(node, ServiceKind::Plain);
-            let code =
-                opened(node, ServiceKind::Plain, ServiceAccess::Stop).stop().expect_err("the service is stopped");
-            assert!([OsError::SERVICE_NOT_ACTIVE, OsError::SERVICE_CANNOT_ACCEPT_CTRL].contains(&code), "{code}");
-        },
-    ),
-    Fact::published(
-        "SVC-07",
-        "EnumDependentServices with SERVICE_ACTIVE lists every service that is not stopped and depends on the \
-         service, directly or indirectly; the service that was started last comes first.",
-        "SDK EnumDependentServicesW",
-        |node| {
-            use ServiceKind::{First, Plain, Second, Third};
-            for kind in [Third, Second, First, Plain] {
-                stop(node, kind);
-            }
-            let base = opened(node, Plain, ServiceAccess::Stop);
-            start(node, Plain);
-            assert_eq!(base.active_dependents(), Ok(Vec::new()));
-            for kind in [First, Second, Third] {
-                start(node, kind);
-            }
-            let mut expected = Vec::new();
-            for kind in [Third, Second, First] {
-                expected.push(U16String::from_str(&node.service(kind)));
-            }
-            assert_eq!(base.active_dependents(), Ok(expected));
-            for kind in [Third, Second, First, Plain] {
-                stop(node, kind);
-            }
-        },
-    ),
-    Fact::published(
-        "SVC-12",
-        "While one service starts, other starts wait: the second of two services runs after the first.",
-        "W32 service-startup",
-        |node| {
-            use ServiceKind::{Slow, SlowToo};
-            for kind in [Slow, SlowToo] {
-                stop(node, kind);
-            }
-            let [first, second] =
-                [opened(node, Slow, ServiceAccess::Start), opened(node, SlowToo, ServiceAccess::Start)];
-            let clock = node.os().clock();
-            let before = clock.now();
-            for service in [&first, &second] {
-                service.start().expect("the service starts");
-            }
-            wait_for(node, &*second, RUNNING);
-            assert_eq!(first.state(), Ok(RUNNING));
-            // Each takes two seconds.
-            assert!(clock.now() - before > Duration::from_secs(3), "the services started side by side");
-            for kind in [Slow, SlowToo] {
-                stop(node, kind);
-            }
-        },
-    ),
-    Fact::published(
-        "SVC-13",
-        "Opening a service that does not exist fails with SERVICE_DOES_NOT_EXIST (1060).",
-        "WS test_get_displayname",
-        |node| {
-            assert_eq!(open(node, "csi-proxy-no-such-service"), Err(OsError::SERVICE_DOES_NOT_EXIST));
-        },
-    ),
-    Fact::published(
-        "SVC-16",
-        "A name of more than 256 characters or with a slash or a backslash fails with INVALID_NAME (123), and names \
-         are compared without case.",
-        "SDK OpenServiceW",
-        |node| {
-            for name in ["a/b", r"a\b", &"x".repeat(257)] {
-                assert_eq!(open(node, name), Err(OsError::INVALID_NAME), "{name}");
-            }
-            assert_eq!(open(node, &"x".repeat(256)), Err(OsError::SERVICE_DOES_NOT_EXIST));
-            let name = node.service(ServiceKind::Plain);
-            for name in [name.to_uppercase(), name.to_lowercase()] {
-                assert_eq!(open(node, &name), Ok(()), "{name}");
-            }
-        },
-    )
+        }
+        wait_for(node, &*second, RUNNING);
+        assert_eq!(first.state(), Ok(RUNNING));
+        // Each takes two seconds.
+        assert!(clock.now() - before > Duration::from_secs(3), "the services started side by side");
+        for kind in [Slow, SlowToo] {
+            stop(node, kind);
+        }
+    }),
+    Fact::new("SVC-13", |node| {
+        assert_eq!(open(node, "csi-proxy-no-such-service"), Err(OsError::SERVICE_DOES_NOT_EXIST));
+    }),
+    Fact::new("SVC-16", |node| {
+        for name in ["a/b", r"a\b", &"x".repeat(257)] {
+            assert_eq!(open(node, name), Err(OsError::INVALID_NAME), "{name}");
+        }
+        assert_eq!(open(node, &"x".repeat(256)), Err(OsError::SERVICE_DOES_NOT_EXIST));
+        let name = node.service(ServiceKind::Plain);
+        for name in [name.to_uppercase(), name.to_lowercase()] {
+            assert_eq!(open(node, &name), Ok(()), "{name}");
+        }
+    })
     .wine("it takes any name, so that a wrong one is a service that does not exist (1060)"),
-    Fact::published(
-        "SVC-19",
-        "The configuration has the display name and the start type, which is 3 for a service that starts on demand \
-         and 4 for a disabled one.",
-        "SDK QUERY_SERVICE_CONFIGW",
-        |node| {
-            for (kind, start_type) in [(ServiceKind::Plain, 3), (ServiceKind::Disabled, 4)] {
-                let config = opened(node, kind, ServiceAccess::Query).config().expect("the configuration");
-                assert_eq!(config.start_type, start_type);
-                assert!(!config.display_name.is_empty());
-            }
-        },
-    ),
-    Fact::published(
-        "SVC-20",
-        "Starting and stopping a service that was opened to query it fail with ACCESS_DENIED (5).",
-        "SDK StartServiceW; SDK ControlService",
-        |node| {
-            let service = opened(node, ServiceKind::Plain, ServiceAccess::Query);
-            assert_eq!(service.start(), Err(OsError::ACCESS_DENIED));
-            assert_eq!(service.stop(), Err(OsError::ACCESS_DENIED));
-        },
-    ),
-    Fact::published(
-        "SVC-21",
-        "A service that fails while it is starting goes from START_PENDING (2) to STOPPED (1).",
-        "W32 service-startup",
-        |node| {
-            let service = opened(node, ServiceKind::Failing, ServiceAccess::Start);
-            service.start().expect("the service begins to start");
-            assert_eq!(service.state(), Ok(START_PENDING));
-            wait_for(node, &*service, STOPPED);
-        },
-    ),
-    Fact::published(
-        "SVC-22",
-        "A service that takes time to stop is in STOP_PENDING (3) after the control; a second control then fails \
-         with SERVICE_CANNOT_ACCEPT_CTRL (1061), and the service is STOPPED (1) later.",
-        "SDK ControlService",
-        |node| {
-            stop(node, ServiceKind::Slow);
-            start(node, ServiceKind::Slow);
-            let service = opened(node, ServiceKind::Slow, ServiceAccess::Stop);
-            service.stop().expect("the service stops");
-            assert_eq!(service.state(), Ok(STOP_PENDING));
-            assert_eq!(service.stop(), Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL));
-            wait_for(node, &*service, STOPPED);
-        },
-    ),
+    Fact::new("SVC-19", |node| {
+        for (kind, start_type) in [(ServiceKind::Plain, 3), (ServiceKind::Disabled, 4)] {
+            let config = opened(node, kind, ServiceAccess::Query).config().expect("the configuration");
+            assert_eq!(config.start_type, start_type);
+            assert!(!config.display_name.is_empty());
+        }
+    }),
+    Fact::new("SVC-20", |node| {
+        let service = opened(node, ServiceKind::Plain, ServiceAccess::Query);
+        assert_eq!(service.start(), Err(OsError::ACCESS_DENIED));
+        assert_eq!(service.stop(), Err(OsError::ACCESS_DENIED));
+    }),
+    Fact::new("SVC-21", |node| {
+        let service = opened(node, ServiceKind::Failing, ServiceAccess::Start);
+        service.start().expect("the service begins to start");
+        assert_eq!(service.state(), Ok(START_PENDING));
+        wait_for(node, &*service, STOPPED);
+    }),
+    Fact::new("SVC-22", |node| {
+        stop(node, ServiceKind::Slow);
+        start(node, ServiceKind::Slow);
+        let service = opened(node, ServiceKind::Slow, ServiceAccess::Stop);
+        service.stop().expect("the service stops");
+        assert_eq!(service.state(), Ok(STOP_PENDING));
+        assert_eq!(service.stop(), Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL));
+        wait_for(node, &*service, STOPPED);
+    }),
 ];
 
 /// Opens a service of this kind.

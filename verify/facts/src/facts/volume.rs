@@ -10,171 +10,105 @@ use crate::fact::Fact;
 use crate::node::{TestDisk, TestNode, TestVolume, VolumeKind};
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "VOL-01",
-        "IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS with an output of less than 32 bytes fails with INVALID_PARAMETER (87).",
-        "WV test_disk_extents; DDI IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS",
-        |node| {
-            let volume = node.volume(VolumeKind::System).open(node.os(), Access::empty()).expect("the volume opens");
-            for size in [0, 8, 31] {
-                assert_eq!(volume.control(EXTENTS, &[], &mut vec![0; size]), Err(OsError::INVALID_PARAMETER));
-            }
-            assert_eq!(volume.control(EXTENTS, &[], &mut [0; 32]), Ok(32));
-        },
-    )
+    Fact::new("VOL-01", |node| {
+        let volume = node.volume(VolumeKind::System).open(node.os(), Access::empty()).expect("the volume opens");
+        for size in [0, 8, 31] {
+            assert_eq!(volume.control(EXTENTS, &[], &mut vec![0; size]), Err(OsError::INVALID_PARAMETER));
+        }
+        assert_eq!(volume.control(EXTENTS, &[], &mut [0; 32]), Ok(32));
+    })
     .wine("it succeeds without output"),
-    Fact::published(
-        "VOL-02",
-        "IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS fails with MORE_DATA (234) if the output has room for one extent and \
-         the volume has several, and returns their number.",
-        "DDI IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS",
-        |node| {
-            let volume = node.volume(VolumeKind::Spanned);
-            let handle = volume.open(node.os(), Access::empty()).expect("the volume opens");
-            let mut output = [0; 32];
-            assert_eq!(handle.control(EXTENTS, &[], &mut output), Err(OsError::MORE_DATA));
-            assert_eq!(output[..4], 2_u32.to_le_bytes());
-            let all = extents(node, volume).expect("the extents");
-            assert_eq!(all.len(), 2);
-            assert_ne!(all[0].disk_number, all[1].disk_number);
-        },
-    ),
-    Fact::published(
-        "VOL-06",
-        "On FAT, FSCTL_LOCK_VOLUME fails with ACCESS_DENIED (5) while a directory on the volume is open, and the \
-         lock ends when its handle is closed.",
-        "SDK FSCTL_LOCK_VOLUME; FF fsctrl.c",
-        |node| {
-            let volume = node.volume(VolumeKind::Fat32);
-            let root = open_root(node, volume).expect("the root directory");
-            let handle = volume.open(node.os(), READ_WRITE).expect("the volume opens");
-            assert_eq!(handle.control(LOCK, &[], &mut []), Err(OsError::ACCESS_DENIED));
-            drop(root);
-            assert_eq!(handle.control(LOCK, &[], &mut []), Ok(0));
-            assert_eq!(open_root(node, volume).err(), Some(OsError::ACCESS_DENIED));
-            assert_eq!(volume.open(node.os(), Access::GENERIC_READ).err(), Some(OsError::ACCESS_DENIED));
-            drop(handle);
-            assert!(open_root(node, volume).is_ok());
-        },
-    ),
-    Fact::published(
-        "VOL-08",
-        "FSCTL_DISMOUNT_VOLUME succeeds while a directory on the volume is open, whose handle then fails with \
-         NOT_READY (21) or FILE_INVALID (1006), and the next open mounts the volume again.",
-        "SDK FSCTL_DISMOUNT_VOLUME",
-        |node| {
-            let volume = node.volume(VolumeKind::Ntfs);
-            let root = open_root(node, volume).expect("the root directory");
-            let basic = |root: &dyn Handle| query::<os::abi::FileBasicInfo>(root, FileInfo::Basic);
-            assert!(basic(&*root).is_ok());
-            let handle = volume.open(node.os(), READ_WRITE).expect("the volume opens");
-            assert_eq!(handle.control(DISMOUNT, &[], &mut []), Ok(0));
-            let stale = basic(&*root).err();
-            assert!([Some(OsError::NOT_READY), Some(FILE_INVALID)].contains(&stale), "{stale:?}");
-            assert!(basic(&*open_root(node, volume).expect("the root directory")).is_ok());
-        },
-    ),
-    Fact::published(
-        "VOL-12",
-        "IOCTL_STORAGE_GET_DEVICE_NUMBER on a volume in one partition returns the number of the disk and that of the \
-         partition in its layout.",
-        "SDK STORAGE_DEVICE_NUMBER",
-        |node| {
-            let volume = node.volume(VolumeKind::System);
-            let handle = volume.open(node.os(), Access::empty()).expect("the volume opens");
-            let number: StorageDeviceNumber =
-                ask(&*handle, ControlCode::STORAGE_GET_DEVICE_NUMBER).expect("the number");
-            assert_eq!((number.device_number, number.partition_number), (volume.disk, partition(node, volume).0));
-        },
-    )
+    Fact::new("VOL-02", |node| {
+        let volume = node.volume(VolumeKind::Spanned);
+        let handle = volume.open(node.os(), Access::empty()).expect("the volume opens");
+        let mut output = [0; 32];
+        assert_eq!(handle.control(EXTENTS, &[], &mut output), Err(OsError::MORE_DATA));
+        assert_eq!(output[..4], 2_u32.to_le_bytes());
+        let all = extents(node, volume).expect("the extents");
+        assert_eq!(all.len(), 2);
+        assert_ne!(all[0].disk_number, all[1].disk_number);
+    }),
+    Fact::new("VOL-06", |node| {
+        let volume = node.volume(VolumeKind::Fat32);
+        let root = open_root(node, volume).expect("the root directory");
+        let handle = volume.open(node.os(), READ_WRITE).expect("the volume opens");
+        assert_eq!(handle.control(LOCK, &[], &mut []), Err(OsError::ACCESS_DENIED));
+        drop(root);
+        assert_eq!(handle.control(LOCK, &[], &mut []), Ok(0));
+        assert_eq!(open_root(node, volume).err(), Some(OsError::ACCESS_DENIED));
+        assert_eq!(volume.open(node.os(), Access::GENERIC_READ).err(), Some(OsError::ACCESS_DENIED));
+        drop(handle);
+        assert!(open_root(node, volume).is_ok());
+    }),
+    Fact::new("VOL-08", |node| {
+        let volume = node.volume(VolumeKind::Ntfs);
+        let root = open_root(node, volume).expect("the root directory");
+        let basic = |root: &dyn Handle| query::<os::abi::FileBasicInfo>(root, FileInfo::Basic);
+        assert!(basic(&*root).is_ok());
+        let handle = volume.open(node.os(), READ_WRITE).expect("the volume opens");
+        assert_eq!(handle.control(DISMOUNT, &[], &mut []), Ok(0));
+        let stale = basic(&*root).err();
+        assert!([Some(OsError::NOT_READY), Some(FILE_INVALID)].contains(&stale), "{stale:?}");
+        assert!(basic(&*open_root(node, volume).expect("the root directory")).is_ok());
+    }),
+    Fact::new("VOL-12", |node| {
+        let volume = node.volume(VolumeKind::System);
+        let handle = volume.open(node.os(), Access::empty()).expect("the volume opens");
+        let number: StorageDeviceNumber = ask(&*handle, ControlCode::STORAGE_GET_DEVICE_NUMBER).expect("the number");
+        assert_eq!((number.device_number, number.partition_number), (volume.disk, partition(node, volume).0));
+    })
     .wine("it does not implement IOCTL_DISK_GET_DRIVE_LAYOUT_EX"),
-    Fact::assumed(
-        "VOL-13",
-        "IOCTL_STORAGE_GET_DEVICE_NUMBER on a volume over several disks fails with INVALID_FUNCTION (1).",
-        "No source was found. Operations read the extents of a volume, not its device number.",
-        |node| {
-            let volume = node.volume(VolumeKind::Spanned).open(node.os(), Access::empty()).expect("the volume opens");
-            let number: OsResult<StorageDeviceNumber> = ask(&*volume, ControlCode::STORAGE_GET_DEVICE_NUMBER);
-            assert_eq!(number.err(), Some(OsError::INVALID_FUNCTION));
-        },
-    ),
-    Fact::published(
-        "VOL-14",
-        "The only extent of a volume in one partition has the number of the disk, and the offset and length of the \
-         partition in its layout.",
-        "DDI IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS",
-        |node| {
-            let volume = node.volume(VolumeKind::System);
-            let (_, offset, length) = partition(node, volume);
-            let found: Vec<_> = extents(node, volume).expect("the extents");
-            let found: Vec<_> = found.iter().map(|extent| (extent.disk_number, extent.offset, extent.length)).collect();
-            assert_eq!(found, [(volume.disk, offset, length)]);
-        },
-    )
+    Fact::new("VOL-13", |node| {
+        let volume = node.volume(VolumeKind::Spanned).open(node.os(), Access::empty()).expect("the volume opens");
+        let number: OsResult<StorageDeviceNumber> = ask(&*volume, ControlCode::STORAGE_GET_DEVICE_NUMBER);
+        assert_eq!(number.err(), Some(OsError::INVALID_FUNCTION));
+    }),
+    Fact::new("VOL-14", |node| {
+        let volume = node.volume(VolumeKind::System);
+        let (_, offset, length) = partition(node, volume);
+        let found: Vec<_> = extents(node, volume).expect("the extents");
+        let found: Vec<_> = found.iter().map(|extent| (extent.disk_number, extent.offset, extent.length)).collect();
+        assert_eq!(found, [(volume.disk, offset, length)]);
+    })
     .wine("it does not implement IOCTL_DISK_GET_DRIVE_LAYOUT_EX"),
-    Fact::published(
-        "VOL-15",
-        "Every name that FindFirstVolumeW and FindNextVolumeW return has the form \\\\?\\Volume{GUID}\\, and that of \
-         a volume is returned once.",
-        "SDK FindFirstVolumeW",
-        |node| {
-            let volume = node.volume(VolumeKind::System);
-            let mut names: Vec<_> =
-                node.os().volumes().expect("the volumes").iter().map(|name| name.to_string_lossy()).collect();
-            for name in &names {
-                let guid = name.strip_prefix(r"\\?\Volume{").and_then(|rest| rest.strip_suffix(r"}\"));
-                assert!(guid.is_some_and(|guid| guid.parse::<os::Uuid>().is_ok() && guid.len() == 36), "{name}");
-            }
-            names.retain(|name| *name == volume.guid_path().to_string_lossy());
-            assert_eq!(names.len(), 1);
-        },
-    ),
-    Fact::published(
-        "VOL-17",
-        "IOCTL_DISK_GET_LENGTH_INFO on a volume returns the length of its extent.",
-        "SDK IOCTL_DISK_GET_LENGTH_INFO",
-        |node| {
-            let volume = node.volume(VolumeKind::System);
-            let handle = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
-            let length: LengthInformation = ask(&*handle, ControlCode::DISK_GET_LENGTH_INFO).expect("the length");
-            assert_eq!(length.length, extents(node, volume).expect("the extents")[0].length);
-        },
-    )
+    Fact::new("VOL-15", |node| {
+        let volume = node.volume(VolumeKind::System);
+        let mut names: Vec<_> =
+            node.os().volumes().expect("the volumes").iter().map(|name| name.to_string_lossy()).collect();
+        for name in &names {
+            let guid = name.strip_prefix(r"\\?\Volume{").and_then(|rest| rest.strip_suffix(r"}\"));
+            assert!(guid.is_some_and(|guid| guid.parse::<os::Uuid>().is_ok() && guid.len() == 36), "{name}");
+        }
+        names.retain(|name| *name == volume.guid_path().to_string_lossy());
+        assert_eq!(names.len(), 1);
+    }),
+    Fact::new("VOL-17", |node| {
+        let volume = node.volume(VolumeKind::System);
+        let handle = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
+        let length: LengthInformation = ask(&*handle, ControlCode::DISK_GET_LENGTH_INFO).expect("the length");
+        assert_eq!(length.length, extents(node, volume).expect("the extents")[0].length);
+    })
     .wine("the request fails with NOT_SUPPORTED (50)"),
-    Fact::assumed(
-        "VOL-18",
-        "A handle of a volume whose disk has gone offline answers no further request, and fails with NOT_READY (21) \
-         or a code of a removed device: 2, 55, 433 or 1167.",
-        "No source was found. A listing skips a volume that answers with any error, and an operation on one volume \
-         returns the error.",
-        |node| {
-            let volume = node.volume(VolumeKind::Ntfs);
-            let handle = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
-            let disk = open_disk(node, TestDisk { number: volume.disk }, READ_WRITE);
-            set_offline(&*disk, true);
-            let gone = wait_until(node, || !is_listed(node, volume.id));
-            let answers = [handle.control(EXTENTS, &[], &mut [0; 512]), handle.read(0, &mut [0; 4096])];
-            set_offline(&*disk, false);
-            assert!(gone);
-            for answer in answers {
-                assert!(answer.is_err_and(|code| code == OsError::NOT_READY || REMOVED.contains(&code)), "{answer:?}");
-            }
-        },
-    ),
-    Fact::assumed(
-        "VOL-19",
-        "Extents are returned for a volume that is locked by BitLocker, that cannot be read, or that has no file \
-         system.",
-        "No source was found; the driver of volumes answers, which does not read them. Where it fails, \
-         ListVolumesOnDisk reports that the first volume cannot be read, and nothing is formatted.",
-        |node| {
-            for kind in [VolumeKind::Raw, VolumeKind::BitLocker, VolumeKind::Unreadable] {
-                let volume = node.volume(kind);
-                let found = extents(node, volume).expect("the extents");
-                assert!(matches!(found[..], [extent] if extent.disk_number == volume.disk), "{kind:?}: {found:?}");
-            }
-        },
-    ),
+    Fact::new("VOL-18", |node| {
+        let volume = node.volume(VolumeKind::Ntfs);
+        let handle = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
+        let disk = open_disk(node, TestDisk { number: volume.disk }, READ_WRITE);
+        set_offline(&*disk, true);
+        let gone = wait_until(node, || !is_listed(node, volume.id));
+        let answers = [handle.control(EXTENTS, &[], &mut [0; 512]), handle.read(0, &mut [0; 4096])];
+        set_offline(&*disk, false);
+        assert!(gone);
+        for answer in answers {
+            assert!(answer.is_err_and(|code| code == OsError::NOT_READY || REMOVED.contains(&code)), "{answer:?}");
+        }
+    }),
+    Fact::new("VOL-19", |node| {
+        for kind in [VolumeKind::Raw, VolumeKind::BitLocker, VolumeKind::Unreadable] {
+            let volume = node.volume(kind);
+            let found = extents(node, volume).expect("the extents");
+            assert!(matches!(found[..], [extent] if extent.disk_number == volume.disk), "{kind:?}: {found:?}");
+        }
+    }),
 ];
 
 const EXTENTS: ControlCode = ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS;

@@ -10,228 +10,142 @@ use crate::node::DiskKind;
 const BASIC_DATA: &str = "{ebd0a0a2-b9e5-4433-87c0-68b6b72699c7}";
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "WMI-DISK-01",
-        "Initialize without a style makes a GPT, and returns 41001 for a disk that has a partition table.",
-        "DRV Initialize",
-        |node| {
-            let raw = node.disk(DiskKind::Raw);
-            let path = disk(node, raw).path;
-            assert_eq!(call(node, &path, "Initialize", &[]).0, 0);
-            assert_eq!(disk(node, raw).u32("PartitionStyle"), Some(2));
-            assert_eq!(call(node, &path, "Initialize", &[]).0, 41001);
-        },
-    ),
-    Fact::published(
-        "WMI-DISK-02",
-        "CreatePartition with both or neither of Size and UseMaximumSize returns 40005.",
-        "DRV CreatePartition",
-        |node| {
-            let path = initialized(node, node.disk(DiskKind::Raw), 2);
-            assert_eq!(call(node, &path, "CreatePartition", &[gpt()]).0, 40005);
-            assert_eq!(call(node, &path, "CreatePartition", &[maximum(), ("Size", number(MIB))]).0, 40005);
-        },
-    ),
-    Fact::published(
-        "WMI-DISK-03",
-        "CreatePartition returns 41000 for a disk without a partition table, 41003 for an offline disk, 41002 for a \
-         read-only disk, and 40000 if there is not enough free space.",
-        "DRV CreatePartition",
-        |node| {
-            let raw = node.disk(DiskKind::Raw);
-            let path = disk(node, raw).path;
-            let create = |argument| {
-                disk(node, raw);
-                call(node, &path, "CreatePartition", &[argument]).0
-            };
-            assert_eq!(create(maximum()), 41000);
-            initialized(node, raw, 2);
-            assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(true))]).0, 0);
-            assert_eq!(create(maximum()), 41002);
-            assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(false))]).0, 0);
-            assert_eq!(call(node, &path, "Offline", &[]).0, 0);
-            assert_eq!(create(maximum()), 41003);
-            assert_eq!(call(node, &path, "Online", &[]).0, 0);
-            let size = disk(node, raw).u64("Size").expect("the size");
-            assert_eq!(create(("Size", number(size))), 40000);
-        },
-    ),
-    Fact::published(
-        "WMI-DISK-04",
-        "CreatePartition with a drive letter that is taken creates the partition and returns 42002.",
-        "DRV CreatePartition; kubernetes-csi/csi-proxy pkg/os/disk/api.go",
-        |node| {
-            let raw = node.disk(DiskKind::Raw);
-            let path = initialized(node, raw, 2);
-            let arguments = [
-                ("DriveLetter", Value::U32(u32::from(b'C'))),
-                ("Offset", number(64 * MIB)),
-                ("Size", number(64 * MIB)),
-            ];
-            assert_eq!(call(node, &path, "CreatePartition", &arguments).0, 42002);
-            assert_eq!(partition_near(node, raw, 64 * MIB).u64("Size"), Some(64 * MIB));
-        },
-    ),
-    Fact::published(
-        "WMI-DISK-05",
-        "CreatePartition with both DriveLetter and AssignDriveLetter returns 5.",
-        "DRV CreatePartition",
-        |node| {
-            let path = initialized(node, node.disk(DiskKind::Raw), 2);
-            let arguments =
-                [maximum(), ("DriveLetter", Value::U32(u32::from(b'Z'))), ("AssignDriveLetter", Value::Bool(true))];
-            assert_eq!(call(node, &path, "CreatePartition", &arguments).0, 5);
-        },
-    ),
-    Fact::published(
-        "WMI-DISK-06",
-        "CreatePartition without Alignment rounds an Offset that is not aligned.",
-        "DRV CreatePartition",
-        |node| {
-            let raw = node.disk(DiskKind::Raw);
-            let path = initialized(node, raw, 2);
-            let asked = 100 * MIB + 3 * 512;
-            partition(node, &path, asked, 64 * MIB);
-            let offset = partition_near(node, raw, asked).u64("Offset").expect("the offset");
-            assert!(offset != asked && offset.abs_diff(asked) <= MIB && offset.is_multiple_of(64 << 10), "{offset}");
-        },
-    ),
-    Fact::assumed(
-        "WMI-DISK-07",
-        "CreatePartition with GptType on a disk with an MBR returns 41006.",
-        "DRV CreatePartition lists the code without saying when it is returned. PartitionDisk creates no partition \
-         on a disk with an MBR, and reports any code.",
-        |node| {
-            let path = initialized(node, node.disk(DiskKind::Raw), 1);
-            assert_eq!(call(node, &path, "CreatePartition", &[maximum(), gpt()]).0, 41006);
-        },
-    ),
-    Fact::published(
-        "WMI-DISK-08",
-        "Offline and SetAttributes of a critical disk return 41009.",
-        "DRV Offline; DRV SetAttributes",
-        |node| {
-            let path = disk(node, spare_system_disk(node)).path;
-            assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(true))]).0, 41009);
-            assert_eq!(call(node, &path, "Offline", &[]).0, 41009);
-        },
-    ),
-    Fact::assumed(
-        "WMI-DISK-09",
-        "SetAttributes returns 41003 for IsReadOnly of an offline disk.",
-        "The page wants a disk online for most attributes and does not name them. If the provider refuses, the disk \
-         is brought online first and made writable then.",
-        |node| {
-            let raw = node.disk(DiskKind::Raw);
-            let path = initialized(node, raw, 2);
-            assert_eq!(call(node, &path, "Offline", &[]).0, 0);
+    Fact::new("WMI-DISK-01", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        let path = disk(node, raw).path;
+        assert_eq!(call(node, &path, "Initialize", &[]).0, 0);
+        assert_eq!(disk(node, raw).u32("PartitionStyle"), Some(2));
+        assert_eq!(call(node, &path, "Initialize", &[]).0, 41001);
+    }),
+    Fact::new("WMI-DISK-02", |node| {
+        let path = initialized(node, node.disk(DiskKind::Raw), 2);
+        assert_eq!(call(node, &path, "CreatePartition", &[gpt()]).0, 40005);
+        assert_eq!(call(node, &path, "CreatePartition", &[maximum(), ("Size", number(MIB))]).0, 40005);
+    }),
+    Fact::new("WMI-DISK-03", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        let path = disk(node, raw).path;
+        let create = |argument| {
             disk(node, raw);
-            let set = call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(true))]).0;
-            assert_eq!(call(node, &path, "Online", &[]).0, 0);
-            assert_eq!(set, 41003);
-        },
-    ),
-    Fact::assumed(
-        "WMI-DISK-10",
-        "Refresh returns 41000 for a disk without a partition table and 41003 for an offline disk.",
-        "The page lists both codes and does not say when they come. If Refresh fails with one of them, the \
-         operations call UpdateHostStorageCache instead.",
-        |node| {
-            let raw = node.disk(DiskKind::Raw);
-            let path = disk(node, raw).path;
-            let refresh = || call(node, &path, "Refresh", &[]).0;
-            assert_eq!(refresh(), 41000);
-            initialized(node, raw, 2);
-            assert_eq!(refresh(), 0);
-            assert_eq!(call(node, &path, "Offline", &[]).0, 0);
-            let offline = refresh();
-            assert_eq!(call(node, &path, "Online", &[]).0, 0);
-            assert_eq!(offline, 41003);
-        },
-    ),
-    Fact::published(
-        "WMI-DISK-16",
-        "CreatePartition with UseMaximumSize and without GptType makes a basic data partition in the largest free \
-         range.",
-        "DRV CreatePartition",
-        |node| {
-            let raw = node.disk(DiskKind::Raw);
-            let path = initialized(node, raw, 2);
-            partition(node, &path, 64 * MIB, 64 * MIB);
-            let largest = disk(node, raw).u64("LargestFreeExtent").expect("the largest free range");
-            let (code, out) = call(node, &path, "CreatePartition", &[maximum()]);
-            assert_eq!(code, 0);
-            assert!(!created(&out).is_empty());
-            let last = partition_near(node, raw, u64::MAX);
-            assert!(last.u64("Offset") >= Some(128 * MIB));
-            assert!(last.u64("Size").is_some_and(|size| size <= largest && size + 2 * MIB > largest), "{largest}");
-            assert!(last.text("GptType").is_some_and(|kind| kind.eq_ignore_ascii_case(BASIC_DATA)));
-        },
-    ),
-    Fact::assumed(
-        "WMI-DISK-21",
-        "Online of a disk that is online returns 0.",
-        "No page says so. The provider is asked only after the disk was found offline, and its answer is returned.",
-        |node| {
-            let raw = node.disk(DiskKind::Raw);
-            let instance = disk(node, raw);
-            assert_eq!(instance.bool("IsOffline"), Some(false));
-            assert_eq!(call(node, &instance.path, "Online", &[]).0, 0);
-        },
-    ),
-    Fact::assumed(
-        "WMI-DISK-22",
-        "Initialize returns 41003 for an offline disk and 41002 for a read-only disk.",
-        "The page lists neither code, and reports say that the cmdlet brings a disk online. PartitionDisk brings the \
-         disk online and makes it writable before, and again whenever the provider refuses while the disk is \
-         offline.",
-        |node| {
-            let raw = node.disk(DiskKind::Raw);
-            let path = disk(node, raw).path;
-            let initialize = || {
-                disk(node, raw);
-                call(node, &path, "Initialize", &[]).0
-            };
-            assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(true))]).0, 0);
-            assert_eq!(initialize(), 41002);
-            assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(false))]).0, 0);
-            assert_eq!(call(node, &path, "Offline", &[]).0, 0);
-            assert_eq!(initialize(), 41003);
-            assert_eq!(call(node, &path, "Online", &[]).0, 0);
-            assert_eq!(initialize(), 0);
-        },
-    ),
-    Fact::published(
-        "WMI-DISK-23",
-        "Clear returns 41000 for a disk without a partition table, and 41008 for a data partition unless RemoveData \
-         is set; with RemoveData, it removes the partition table.",
-        "DRV Clear",
-        |node| {
-            let raw = node.disk(DiskKind::Raw);
-            let path = disk(node, raw).path;
-            let clear = |data: bool| call(node, &path, "Clear", &[("RemoveData", Value::Bool(data))]).0;
-            assert_eq!(clear(true), 41000);
-            initialized(node, raw, 2);
-            partition(node, &path, 64 * MIB, 64 * MIB);
+            call(node, &path, "CreatePartition", &[argument]).0
+        };
+        assert_eq!(create(maximum()), 41000);
+        initialized(node, raw, 2);
+        assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(true))]).0, 0);
+        assert_eq!(create(maximum()), 41002);
+        assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(false))]).0, 0);
+        assert_eq!(call(node, &path, "Offline", &[]).0, 0);
+        assert_eq!(create(maximum()), 41003);
+        assert_eq!(call(node, &path, "Online", &[]).0, 0);
+        let size = disk(node, raw).u64("Size").expect("the size");
+        assert_eq!(create(("Size", number(size))), 40000);
+    }),
+    Fact::new("WMI-DISK-04", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        let path = initialized(node, raw, 2);
+        let arguments =
+            [("DriveLetter", Value::U32(u32::from(b'C'))), ("Offset", number(64 * MIB)), ("Size", number(64 * MIB))];
+        assert_eq!(call(node, &path, "CreatePartition", &arguments).0, 42002);
+        assert_eq!(partition_near(node, raw, 64 * MIB).u64("Size"), Some(64 * MIB));
+    }),
+    Fact::new("WMI-DISK-05", |node| {
+        let path = initialized(node, node.disk(DiskKind::Raw), 2);
+        let arguments =
+            [maximum(), ("DriveLetter", Value::U32(u32::from(b'Z'))), ("AssignDriveLetter", Value::Bool(true))];
+        assert_eq!(call(node, &path, "CreatePartition", &arguments).0, 5);
+    }),
+    Fact::new("WMI-DISK-06", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        let path = initialized(node, raw, 2);
+        let asked = 100 * MIB + 3 * 512;
+        partition(node, &path, asked, 64 * MIB);
+        let offset = partition_near(node, raw, asked).u64("Offset").expect("the offset");
+        assert!(offset != asked && offset.abs_diff(asked) <= MIB && offset.is_multiple_of(64 << 10), "{offset}");
+    }),
+    Fact::new("WMI-DISK-07", |node| {
+        let path = initialized(node, node.disk(DiskKind::Raw), 1);
+        assert_eq!(call(node, &path, "CreatePartition", &[maximum(), gpt()]).0, 41006);
+    }),
+    Fact::new("WMI-DISK-08", |node| {
+        let path = disk(node, spare_system_disk(node)).path;
+        assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(true))]).0, 41009);
+        assert_eq!(call(node, &path, "Offline", &[]).0, 41009);
+    }),
+    Fact::new("WMI-DISK-09", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        let path = initialized(node, raw, 2);
+        assert_eq!(call(node, &path, "Offline", &[]).0, 0);
+        disk(node, raw);
+        let set = call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(true))]).0;
+        assert_eq!(call(node, &path, "Online", &[]).0, 0);
+        assert_eq!(set, 41003);
+    }),
+    Fact::new("WMI-DISK-10", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        let path = disk(node, raw).path;
+        let refresh = || call(node, &path, "Refresh", &[]).0;
+        assert_eq!(refresh(), 41000);
+        initialized(node, raw, 2);
+        assert_eq!(refresh(), 0);
+        assert_eq!(call(node, &path, "Offline", &[]).0, 0);
+        let offline = refresh();
+        assert_eq!(call(node, &path, "Online", &[]).0, 0);
+        assert_eq!(offline, 41003);
+    }),
+    Fact::new("WMI-DISK-16", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        let path = initialized(node, raw, 2);
+        partition(node, &path, 64 * MIB, 64 * MIB);
+        let largest = disk(node, raw).u64("LargestFreeExtent").expect("the largest free range");
+        let (code, out) = call(node, &path, "CreatePartition", &[maximum()]);
+        assert_eq!(code, 0);
+        assert!(!created(&out).is_empty());
+        let last = partition_near(node, raw, u64::MAX);
+        assert!(last.u64("Offset") >= Some(128 * MIB));
+        assert!(last.u64("Size").is_some_and(|size| size <= largest && size + 2 * MIB > largest), "{largest}");
+        assert!(last.text("GptType").is_some_and(|kind| kind.eq_ignore_ascii_case(BASIC_DATA)));
+    }),
+    Fact::new("WMI-DISK-21", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        let instance = disk(node, raw);
+        assert_eq!(instance.bool("IsOffline"), Some(false));
+        assert_eq!(call(node, &instance.path, "Online", &[]).0, 0);
+    }),
+    Fact::new("WMI-DISK-22", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        let path = disk(node, raw).path;
+        let initialize = || {
             disk(node, raw);
-            assert_eq!(clear(false), 41008);
-            assert_eq!(clear(true), 0);
-            assert_eq!(disk(node, raw).u32("PartitionStyle"), Some(0));
-        },
-    ),
-    Fact::published(
-        "WMI-DISK-26",
-        "SetAttributes makes a disk without a partition table writable.",
-        "https://github.com/PowerShell/PowerShell/issues/7771",
-        |node| {
-            let raw = node.disk(DiskKind::Raw);
-            let path = disk(node, raw).path;
-            for read_only in [true, false] {
-                assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(read_only))]).0, 0);
-                assert_eq!(disk(node, raw).bool("IsReadOnly"), Some(read_only));
-            }
-        },
-    ),
+            call(node, &path, "Initialize", &[]).0
+        };
+        assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(true))]).0, 0);
+        assert_eq!(initialize(), 41002);
+        assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(false))]).0, 0);
+        assert_eq!(call(node, &path, "Offline", &[]).0, 0);
+        assert_eq!(initialize(), 41003);
+        assert_eq!(call(node, &path, "Online", &[]).0, 0);
+        assert_eq!(initialize(), 0);
+    }),
+    Fact::new("WMI-DISK-23", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        let path = disk(node, raw).path;
+        let clear = |data: bool| call(node, &path, "Clear", &[("RemoveData", Value::Bool(data))]).0;
+        assert_eq!(clear(true), 41000);
+        initialized(node, raw, 2);
+        partition(node, &path, 64 * MIB, 64 * MIB);
+        disk(node, raw);
+        assert_eq!(clear(false), 41008);
+        assert_eq!(clear(true), 0);
+        assert_eq!(disk(node, raw).u32("PartitionStyle"), Some(0));
+    }),
+    Fact::new("WMI-DISK-26", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        let path = disk(node, raw).path;
+        for read_only in [true, false] {
+            assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(read_only))]).0, 0);
+            assert_eq!(disk(node, raw).bool("IsReadOnly"), Some(read_only));
+        }
+    }),
 ];
 
 fn gpt() -> (&'static str, Value) {

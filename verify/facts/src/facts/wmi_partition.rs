@@ -9,186 +9,118 @@ use crate::fact::Fact;
 use crate::node::{DiskKind, TestNode, TestVolume, VolumeKind};
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "WMI-PART-01",
-        "MSFT_Partition.Resize to a size outside the range of GetSupportedSize returns 4097.",
-        "DRV Resize",
-        |node| {
-            let partition = partition_of(node, node.volume(VolumeKind::Ntfs)).path;
-            let (smallest, largest) = supported(node, &partition);
-            assert_eq!(resize(node, &partition, largest + 64 * MIB), 4097);
-            assert!(smallest > 0, "a file system needs space");
-            assert_eq!(resize(node, &partition, 512), 4097);
-        },
-    ),
-    Fact::published(
-        "WMI-PART-02",
-        "MSFT_Partition.Resize works for NTFS and for a volume without a file system.",
-        "DRV Resize",
-        |node| {
-            for kind in [VolumeKind::Ntfs, VolumeKind::Raw] {
-                let volume = node.volume(kind);
-                let before = partition_of(node, volume);
-                for to in [size(&before) - 64 * MIB, size(&before)] {
-                    assert_eq!(resize(node, &before.path, to), 0, "{kind:?}");
-                    assert_eq!(size(&partition_of(node, volume)), to, "{kind:?}");
-                }
+    Fact::new("WMI-PART-01", |node| {
+        let partition = partition_of(node, node.volume(VolumeKind::Ntfs)).path;
+        let (smallest, largest) = supported(node, &partition);
+        assert_eq!(resize(node, &partition, largest + 64 * MIB), 4097);
+        assert!(smallest > 0, "a file system needs space");
+        assert_eq!(resize(node, &partition, 512), 4097);
+    }),
+    Fact::new("WMI-PART-02", |node| {
+        for kind in [VolumeKind::Ntfs, VolumeKind::Raw] {
+            let volume = node.volume(kind);
+            let before = partition_of(node, volume);
+            for to in [size(&before) - 64 * MIB, size(&before)] {
+                assert_eq!(resize(node, &before.path, to), 0, "{kind:?}");
+                assert_eq!(size(&partition_of(node, volume)), to, "{kind:?}");
             }
-        },
-    ),
-    Fact::published(
-        "WMI-PART-04",
-        "MSFT_Partition.Online of a partition that is no data partition returns 42011.",
-        "DRV Online",
-        |node| {
-            let raw = node.disk(DiskKind::Raw);
-            initialized(node, raw, 2);
-            let reserved = partition_near(node, raw, 0);
-            assert_eq!(reserved.text("GptType").map(str::to_lowercase), Some(format!("{{{MSFT_RESERVED}}}")));
-            assert_eq!(call(node, &reserved.path, "Online", &[]).0, 42011);
-        },
-    ),
-    Fact::published(
-        "WMI-PART-05",
-        "SizeMax of GetSupportedSize is the size of the partition and of the free space right after it.",
-        "DRV GetSupportedSize",
-        |node| {
-            let raw = node.disk(DiskKind::Raw);
-            let disk = initialized(node, raw, 2);
-            partition(node, &disk, 64 * MIB, 64 * MIB);
-            partition(node, &disk, 192 * MIB, 64 * MIB);
-            settle(node);
-            assert_eq!(supported(node, &partition_near(node, raw, 64 * MIB).path).1, 128 * MIB);
-        },
-    ),
-    Fact::published(
-        "WMI-PART-06",
-        "MSFT_Partition.Resize and GetSupportedSize return 42009 for an unknown file system, such as FAT32.",
-        "DRV Resize; DRV GetSupportedSize",
-        |node| {
-            let partition = partition_of(node, node.volume(VolumeKind::Fat32));
-            assert_eq!(call(node, &partition.path, "GetSupportedSize", &[]).0, 42009);
-            assert_eq!(resize(node, &partition.path, size(&partition) - 64 * MIB), 42009);
-        },
-    ),
-    Fact::assumed(
-        "WMI-PART-08",
-        "MSFT_Partition.Offset is the offset that IOCTL_DISK_GET_DRIVE_LAYOUT_EX returns, and PartitionNumber counts \
-         the partitions in the order of their offsets.",
-        "DRV MSFT_Partition gives the order of the numbers; the class of Microsoft's MOF has Offset, and no page \
-         says that the control code returns the same. An operation that finds no partition with the offset changes \
-         nothing and fails.",
-        |node| {
-            let raw = node.disk(DiskKind::Raw);
-            let disk = initialized(node, raw, 2);
-            let size = one(node, &format!("SELECT * FROM MSFT_Disk WHERE Number = {}", raw.number))
-                .u64("Size")
-                .expect("the size");
-            // The entries of the table have another order than the partitions on the disk.
-            partition(node, &disk, size / MIB * 3 / 4 * MIB, 64 * MIB);
-            partition(node, &disk, 64 * MIB, 64 * MIB);
-            settle(node);
-            let (_, entries) = partition_table(&*open_disk(node, raw, Access::GENERIC_READ));
-            let mut offsets: Vec<_> = entries.iter().map(|entry| entry.offset).collect();
-            offsets.sort_unstable();
-            assert!(offsets.len() >= 2);
-            for (offset, number) in offsets.into_iter().zip(1..) {
-                let wql = format!(
-                    "SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND PartitionNumber = {number}",
-                    raw.number
-                );
-                assert_eq!(one(node, &wql).u64("Offset"), u64::try_from(offset).ok());
-            }
-        },
-    ),
-    Fact::published(
-        "WMI-PART-09",
-        "MSFT_Partition.AddAccessPath mounts the volume at an empty directory, whose path needs no final backslash, \
-         and RemoveAccessPath removes the mount point.",
-        "DRV AddAccessPath; DRV RemoveAccessPath",
-        |node| {
-            let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
-            let partition = partition_of(node, volume).path;
-            directory.mkdir("m");
-            let path = directory.win32("m");
-            assert_eq!(change(node, &partition, "AddAccessPath", &path), 0);
-            let root = directory.followed("m").expect("the root directory").final_path(PathForm::VolumeGuid);
-            assert_eq!(change(node, &partition, "RemoveAccessPath", &path), 0);
-            assert_eq!(root, Ok(volume.guid_path()));
-            let after = directory.followed("m").expect("the directory").final_path(PathForm::VolumeGuid);
-            assert_ne!(after, root);
-        },
-    ),
-    Fact::published(
-        "WMI-PART-10",
-        "MSFT_Partition.AddAccessPath and RemoveAccessPath return 42007 for a path that is no directory.",
-        "DRV AddAccessPath; DRV RemoveAccessPath",
-        |node| {
-            let directory = node.directory();
-            let partition = partition_of(node, node.volume(VolumeKind::Ntfs)).path;
-            for method in ["AddAccessPath", "RemoveAccessPath"] {
-                assert_eq!(change(node, &partition, method, &directory.win32("missing")), 42007, "{method}");
-            }
-        },
-    ),
-    Fact::published(
-        "WMI-PART-20",
-        "MSFT_Partition.Online of a partition that is online returns 0.",
-        "kubernetes-csi/csi-proxy pkg/os/disk/api.go CreateBasicPartition, which accepts only 0 for a new partition",
-        |node| {
-            let partition = partition_of(node, node.volume(VolumeKind::Ntfs));
-            assert_eq!(partition.bool("IsOffline"), Some(false));
-            assert_eq!(call(node, &partition.path, "Online", &[]).0, 0);
-        },
-    ),
-    Fact::published(
-        "WMI-PART-21",
-        "MSFT_Partition.Offline takes the volume offline until Online: IsOffline is true, Windows lists the volume, \
-         opening it succeeds, and reading it fails with NOT_READY (21).",
-        "DRV Offline; DRV Online; SDK IOCTL_VOLUME_ONLINE; DDI IOCTL_VOLUME_OFFLINE",
-        |node| {
-            for kind in [VolumeKind::Ntfs, VolumeKind::Raw] {
-                let volume = node.volume(kind);
-                let read = || volume.open(node.os(), Access::GENERIC_READ).map(|volume| volume.read(0, &mut [0; 4096]));
-                let (is_offline, listed, offline) = while_offline(node, volume, |partition| {
-                    (partition.bool("IsOffline"), is_listed(node, volume.id), read())
-                });
-                assert_eq!((is_offline, listed, offline), (Some(true), true, Ok(Err(OsError::NOT_READY))), "{kind:?}");
-                assert_eq!(read(), Ok(Ok(4096)), "{kind:?}");
-            }
-        },
-    ),
-    Fact::assumed(
-        "WMI-PART-22",
-        "IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS of a volume that is offline fails with NOT_READY (21).",
-        "SDK IOCTL_VOLUME_ONLINE says that all control codes fail, DDI IOCTL_VOLUME_OFFLINE that I/O fails. \
-         PartitionDisk and SetDiskState bring the volume online in both cases.",
-        |node| {
-            let volume = node.volume(VolumeKind::Ntfs);
-            let extents = || {
-                let volume = volume.open(node.os(), Access::empty()).expect("the volume opens");
-                volume.control(ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], &mut [0; 256]).map(drop)
-            };
-            assert_eq!(while_offline(node, volume, |_| extents()), Err(OsError::NOT_READY));
-            assert_eq!(extents(), Ok(()));
-        },
-    ),
-    Fact::assumed(
-        "WMI-PART-24",
-        "On an offline volume, FileFsAttributeInformation and a flush fail with NOT_READY (21).",
-        "The pages name reads, writes and control codes. If Windows answered that no file system is mounted, \
-         IsVolumeFormatted and FormatVolume would fail because the volume cannot be read.",
-        |node| {
-            let volume = node.volume(VolumeKind::Ntfs);
-            let ask = || {
-                let volume = volume.open(node.os(), READ_WRITE).expect("the volume opens");
-                (file_system(&*volume), volume.flush())
-            };
-            let not_ready = OsError::NOT_READY;
-            assert_eq!(while_offline(node, volume, |_| ask()), (Err(not_ready), Err(not_ready)));
-            assert_eq!(ask(), (Ok("NTFS".to_owned()), Ok(())));
-        },
-    ),
+        }
+    }),
+    Fact::new("WMI-PART-04", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        initialized(node, raw, 2);
+        let reserved = partition_near(node, raw, 0);
+        assert_eq!(reserved.text("GptType").map(str::to_lowercase), Some(format!("{{{MSFT_RESERVED}}}")));
+        assert_eq!(call(node, &reserved.path, "Online", &[]).0, 42011);
+    }),
+    Fact::new("WMI-PART-05", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        let disk = initialized(node, raw, 2);
+        partition(node, &disk, 64 * MIB, 64 * MIB);
+        partition(node, &disk, 192 * MIB, 64 * MIB);
+        settle(node);
+        assert_eq!(supported(node, &partition_near(node, raw, 64 * MIB).path).1, 128 * MIB);
+    }),
+    Fact::new("WMI-PART-06", |node| {
+        let partition = partition_of(node, node.volume(VolumeKind::Fat32));
+        assert_eq!(call(node, &partition.path, "GetSupportedSize", &[]).0, 42009);
+        assert_eq!(resize(node, &partition.path, size(&partition) - 64 * MIB), 42009);
+    }),
+    Fact::new("WMI-PART-08", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        let disk = initialized(node, raw, 2);
+        let size =
+            one(node, &format!("SELECT * FROM MSFT_Disk WHERE Number = {}", raw.number)).u64("Size").expect("the size");
+        // The entries of the table have another order than the partitions on the disk.
+        partition(node, &disk, size / MIB * 3 / 4 * MIB, 64 * MIB);
+        partition(node, &disk, 64 * MIB, 64 * MIB);
+        settle(node);
+        let (_, entries) = partition_table(&*open_disk(node, raw, Access::GENERIC_READ));
+        let mut offsets: Vec<_> = entries.iter().map(|entry| entry.offset).collect();
+        offsets.sort_unstable();
+        assert!(offsets.len() >= 2);
+        for (offset, number) in offsets.into_iter().zip(1..) {
+            let wql = format!(
+                "SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND PartitionNumber = {number}",
+                raw.number
+            );
+            assert_eq!(one(node, &wql).u64("Offset"), u64::try_from(offset).ok());
+        }
+    }),
+    Fact::new("WMI-PART-09", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        let partition = partition_of(node, volume).path;
+        directory.mkdir("m");
+        let path = directory.win32("m");
+        assert_eq!(change(node, &partition, "AddAccessPath", &path), 0);
+        let root = directory.followed("m").expect("the root directory").final_path(PathForm::VolumeGuid);
+        assert_eq!(change(node, &partition, "RemoveAccessPath", &path), 0);
+        assert_eq!(root, Ok(volume.guid_path()));
+        let after = directory.followed("m").expect("the directory").final_path(PathForm::VolumeGuid);
+        assert_ne!(after, root);
+    }),
+    Fact::new("WMI-PART-10", |node| {
+        let directory = node.directory();
+        let partition = partition_of(node, node.volume(VolumeKind::Ntfs)).path;
+        for method in ["AddAccessPath", "RemoveAccessPath"] {
+            assert_eq!(change(node, &partition, method, &directory.win32("missing")), 42007, "{method}");
+        }
+    }),
+    Fact::new("WMI-PART-20", |node| {
+        let partition = partition_of(node, node.volume(VolumeKind::Ntfs));
+        assert_eq!(partition.bool("IsOffline"), Some(false));
+        assert_eq!(call(node, &partition.path, "Online", &[]).0, 0);
+    }),
+    Fact::new("WMI-PART-21", |node| {
+        for kind in [VolumeKind::Ntfs, VolumeKind::Raw] {
+            let volume = node.volume(kind);
+            let read = || volume.open(node.os(), Access::GENERIC_READ).map(|volume| volume.read(0, &mut [0; 4096]));
+            let (is_offline, listed, offline) = while_offline(node, volume, |partition| {
+                (partition.bool("IsOffline"), is_listed(node, volume.id), read())
+            });
+            assert_eq!((is_offline, listed, offline), (Some(true), true, Ok(Err(OsError::NOT_READY))), "{kind:?}");
+            assert_eq!(read(), Ok(Ok(4096)), "{kind:?}");
+        }
+    }),
+    Fact::new("WMI-PART-22", |node| {
+        let volume = node.volume(VolumeKind::Ntfs);
+        let extents = || {
+            let volume = volume.open(node.os(), Access::empty()).expect("the volume opens");
+            volume.control(ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], &mut [0; 256]).map(drop)
+        };
+        assert_eq!(while_offline(node, volume, |_| extents()), Err(OsError::NOT_READY));
+        assert_eq!(extents(), Ok(()));
+    }),
+    Fact::new("WMI-PART-24", |node| {
+        let volume = node.volume(VolumeKind::Ntfs);
+        let ask = || {
+            let volume = volume.open(node.os(), READ_WRITE).expect("the volume opens");
+            (file_system(&*volume), volume.flush())
+        };
+        let not_ready = OsError::NOT_READY;
+        assert_eq!(while_offline(node, volume, |_| ask()), (Err(not_ready), Err(not_ready)));
+        assert_eq!(ask(), (Ok("NTFS".to_owned()), Ok(())));
+    }),
 ];
 
 /// Returns the smallest and the largest size of a partition.

@@ -17,42 +17,42 @@ use api::volume::v1::{
     ListVolumesOnDiskRequest, ListVolumesOnDiskResponse, MountVolumeRequest, MountVolumeResponse, UnmountVolumeRequest,
     UnmountVolumeResponse,
 };
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncWriteExt as _, DuplexStream};
 use tonic::Code;
-use transport::address::Location;
-use transport::listener::{ClientStream, connect};
 
-use crate::call_counts::CallCounts;
+use crate::call_counts::{CallCounts, SentCall};
 use crate::daemon::{DELAYED_SERVER, FAST_SERVER};
 use crate::frames;
 use crate::rng::Rng;
 use crate::run_control::RunControl;
-use crate::service_client::{ServiceClient, Versions, pipe_of};
+use crate::service_client::{Connections, ServiceClient, Services};
 
 /// The number of connections without a complete request that a client keeps open.
 const SILENT: usize = 4;
 
 pub(crate) struct Client {
     number: u32,
-    versions: Versions,
-    location: Location,
+    services: Services,
+    connections: Connections,
     counts: Arc<CallCounts>,
     rng: Rng,
-    silent: Vec<ClientStream>,
+    silent: Vec<DuplexStream>,
 }
 
 impl Client {
-    pub(crate) fn new(number: u32, versions: Versions, location: Location, counts: Arc<CallCounts>) -> Self {
-        Self { number, versions, location, counts, rng: Rng::new(number), silent: Vec::new() }
+    pub(crate) fn new(
+        number: u32,
+        seed: u64,
+        services: Services,
+        connections: Connections,
+        counts: Arc<CallCounts>,
+    ) -> Self {
+        Self { number, services, connections, counts, rng: Rng::new(seed), silent: Vec::new() }
     }
 
     /// Runs cycles until the run stops, and returns their number.
     pub(crate) async fn run(mut self, control: Arc<RunControl>) -> u64 {
-        // All of them from the start, so that their number does not grow.
-        for _ in 0..SILENT {
-            let silent = self.stream().await;
-            self.leave_open(silent);
-        }
+        self.open_silent_connections().await;
         let mut cycles = 0;
         loop {
             self.misbehave().await;
@@ -67,25 +67,28 @@ impl Client {
         }
     }
 
+    /// Opens all silent connections at the start, so that their number does not grow.
+    pub(crate) async fn open_silent_connections(&mut self) {
+        for _ in 0..SILENT {
+            let silent = self.stream().await;
+            self.leave_open(silent);
+        }
+    }
+
+    /// Returns the name of the service of a group.
+    fn service(&self, group: &str) -> &'static str {
+        self.services.into_iter().find(|service| service.ends_with(group)).expect("a group that the client uses")
+    }
+
     async fn connect(&self, group: &str) -> ServiceClient {
-        let Versions { disk, filesystem, smb, volume } = self.versions;
-        let version = match group {
-            "Disk" => disk,
-            "Filesystem" => filesystem,
-            "Smb" => smb,
-            _ => volume,
-        };
-        ServiceClient::connect(&self.location, group, version, &self.counts).await
+        ServiceClient::connect(&self.connections, self.service(group), &self.counts).await
     }
 
-    async fn stream(&self) -> ClientStream {
-        let pipe = pipe_of("Filesystem", self.versions.filesystem);
-        connect(&self.location.address(&pipe).expect("a valid pipe name"))
-            .await
-            .expect("the daemon accepts every connection")
+    async fn stream(&self) -> DuplexStream {
+        self.connections.open(self.service("Filesystem")).await.expect("the daemon accepts every connection")
     }
 
-    async fn misbehave(&mut self) {
+    pub(crate) async fn misbehave(&mut self) {
         match self.rng.below(6) {
             0 => {
                 let silent = self.stream().await;
@@ -104,7 +107,7 @@ impl Client {
         }
     }
 
-    fn leave_open(&mut self, stream: ClientStream) {
+    fn leave_open(&mut self, stream: DuplexStream) {
         self.silent.push(stream);
         if self.silent.len() > SILENT {
             self.silent.remove(0);
@@ -113,13 +116,12 @@ impl Client {
 
     /// Sends the beginning of a request, and then closes the connection or leaves it open.
     async fn send_partial_request(&mut self) {
-        let call = format!("{}.Filesystem/PathExists", self.versions.filesystem);
+        let call = format!("{}/PathExists", self.service("Filesystem"));
         let request = frames::request(&call, &PathExistsRequest { path: r"C:\var\lib\kubelet".to_owned() });
         let length = 1 + self.rng.below(u64::try_from(request.len() - 1).expect("small"));
         let mut stream = self.stream().await;
         // If the headers are complete, the daemon starts the call, and ends it when the connection is closed.
-        self.counts.add_sent(&call);
-        self.counts.add_abandoned(&call);
+        drop(SentCall::new(&self.counts, &call));
         stream.write_all(&request[..usize::try_from(length).expect("small")]).await.expect("the daemon reads");
         if self.rng.below(2) == 0 {
             self.leave_open(stream);
@@ -161,7 +163,7 @@ impl Client {
     }
 
     /// Stages, publishes, unpublishes and unstages the volume of this client's disk.
-    async fn cycle(&mut self) {
+    pub(crate) async fn cycle(&mut self) {
         let disk_number = self.number;
         let staging = format!(r"C:\var\lib\kubelet\plugins\{disk_number}");
         let published = format!(r"C:\var\lib\kubelet\pods\{disk_number}");

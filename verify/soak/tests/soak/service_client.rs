@@ -1,11 +1,14 @@
-//! A client of one group-version, which counts its calls.
+//! A client of one gRPC service, which counts its calls.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
 use hyper_util::rt::TokioIo;
 use prost::Message;
+use tokio::io::{DuplexStream, copy, split};
+use tokio::sync::watch;
 use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
@@ -14,52 +17,70 @@ use tower::service_fn;
 use transport::address::Location;
 use transport::listener::connect;
 
-use crate::call_counts::CallCounts;
+use crate::call_counts::{CallCounts, SentCall};
 
-/// The version of each group that a driver uses.
+/// The gRPC services that a client uses.
 ///
 /// The messages used here have the same fields in [`CURRENT`] and in [`PREVIOUS`], so those of the former serve for both.
-#[derive(Clone, Copy)]
-pub(crate) struct Versions {
-    pub(crate) disk: &'static str,
-    pub(crate) filesystem: &'static str,
-    pub(crate) smb: &'static str,
-    pub(crate) volume: &'static str,
+pub(crate) type Services = [&'static str; 4];
+
+pub(crate) const CURRENT: Services = ["v1.Disk", "v1.Filesystem", "v1.Smb", "v1.Volume"];
+
+/// The services that killed clients use, so that the daemon counts their calls separately.
+pub(crate) const PREVIOUS: Services = ["v1beta3.Disk", "v1beta2.Filesystem", "v1beta2.Smb", "v1beta3.Volume"];
+
+/// Opens the connections of a client, and cuts all of them at once, as the end of the client's process does.
+#[derive(Clone)]
+pub(crate) struct Connections {
+    location: Location,
+    alive: watch::Receiver<()>,
 }
 
-pub(crate) const CURRENT: Versions = Versions { disk: "v1", filesystem: "v1", smb: "v1", volume: "v1" };
+impl Connections {
+    /// Returns what opens connections to the daemon at `location`. They are cut when the sender is dropped.
+    pub(crate) fn to(location: Location) -> (watch::Sender<()>, Self) {
+        let (connected, alive) = watch::channel(());
+        (connected, Self { location, alive })
+    }
 
-/// The versions that client processes use, so that the daemon counts their calls separately.
-pub(crate) const PREVIOUS: Versions =
-    Versions { disk: "v1beta3", filesystem: "v1beta2", smb: "v1beta2", volume: "v1beta3" };
-
-impl Versions {
-    /// Returns the names of the gRPC services, as in the daemon's metrics.
-    pub(crate) fn services(&self) -> [String; 4] {
-        let Self { disk, filesystem, smb, volume } = self;
-        [("Disk", disk), ("Filesystem", filesystem), ("Smb", smb), ("Volume", volume)]
-            .map(|(group, version)| format!("{version}.{group}"))
+    /// Opens a connection to a service.
+    pub(crate) async fn open(&self, service: &str) -> io::Result<DuplexStream> {
+        let (version, group) = service.split_once('.').expect("a version and a group");
+        let pipe = format!("csi-proxy-{}-{version}", group.to_lowercase());
+        let daemon = connect(&self.location.address(&pipe).expect("a valid pipe name")).await?;
+        let (stream, client) = tokio::io::duplex(1 << 16);
+        let mut alive = self.alive.clone();
+        tokio::spawn(async move {
+            let ((mut from_daemon, mut to_daemon), (mut from_client, mut to_client)) = (split(daemon), split(client));
+            tokio::select! {
+                biased;
+                _ = alive.changed() => {}
+                _ = copy(&mut from_client, &mut to_daemon) => {}
+                _ = copy(&mut from_daemon, &mut to_client) => {}
+            }
+        });
+        Ok(stream)
     }
 }
 
 /// A connection to one gRPC service.
 #[derive(Clone)]
 pub(crate) struct ServiceClient {
-    name: String,
+    name: &'static str,
     grpc: Grpc<Channel>,
     counts: Arc<CallCounts>,
 }
 
 impl ServiceClient {
-    pub(crate) async fn connect(location: &Location, group: &str, version: &str, counts: &Arc<CallCounts>) -> Self {
-        let address = location.address(&pipe_of(group, version)).expect("a valid pipe name");
+    pub(crate) async fn connect(connections: &Connections, name: &'static str, counts: &Arc<CallCounts>) -> Self {
+        let connections = connections.clone();
         let connector = service_fn(move |_| {
-            let address = address.clone();
-            async move { connect(&address).await.map(TokioIo::new) }
+            let connections = connections.clone();
+            async move { connections.open(name).await.map(TokioIo::new) }
         });
         let channel = Endpoint::from_static("http://csi-proxy").connect_with_connector(connector).await;
         let grpc = Grpc::new(channel.expect("the daemon accepts every connection"));
-        Self { name: format!("{version}.{group}"), grpc, counts: Arc::clone(counts) }
+        Self { name, grpc, counts: Arc::clone(counts) }
     }
 
     /// Makes a call and returns its result.
@@ -69,9 +90,12 @@ impl ServiceClient {
         A: Message + Default + 'static,
     {
         let call = format!("{}/{method}", self.name);
-        self.counts.add_sent(&call);
-        let outcome = self.send(&call, request).await;
-        self.counts.add_answered(&call, &outcome);
+        let sent = SentCall::new(&self.counts, &call);
+        let path = PathAndQuery::try_from(format!("/{call}")).expect("a path");
+        self.grpc.ready().await.expect("an open connection");
+        let codec = ProstCodec::<Q, A>::default();
+        let outcome = self.grpc.unary(Request::new(request), path, codec).await.map(Response::into_inner);
+        sent.answered(&outcome);
         outcome
     }
 
@@ -96,29 +120,6 @@ impl ServiceClient {
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
-        let call = format!("{}/{method}", self.name);
-        self.counts.add_sent(&call);
-        let Ok(outcome) = tokio::time::timeout(timeout, self.send(&call, request)).await else {
-            self.counts.add_abandoned(&call);
-            return None;
-        };
-        self.counts.add_answered(&call, &outcome);
-        Some(outcome)
+        tokio::time::timeout(timeout, self.call(method, request)).await.ok()
     }
-
-    async fn send<Q, A>(&mut self, call: &str, request: Q) -> Result<A, Status>
-    where
-        Q: Message + 'static,
-        A: Message + Default + 'static,
-    {
-        let path = PathAndQuery::try_from(format!("/{call}")).expect("a path");
-        self.grpc.ready().await.expect("an open connection");
-        let codec = ProstCodec::<Q, A>::default();
-        self.grpc.unary(Request::new(request), path, codec).await.map(Response::into_inner)
-    }
-}
-
-/// Returns the name of a group-version's pipe.
-pub(crate) fn pipe_of(group: &str, version: &str) -> String {
-    format!("csi-proxy-{}-{version}", group.to_lowercase())
 }

@@ -51,7 +51,7 @@ pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()
         changed => changed.err().and_then(|error| error.code),
     };
     run.require_pool(PoolKind::Wmi)?;
-    run.host().fallbacks().record(Fallback::SetDiskState, refused.unwrap_or(OsError(0)));
+    run.host().fallbacks.record(Fallback::SetDiskState, refused.unwrap_or(OsError(0)));
     // The driver of the disk did not make the change, or a cluster or a disk with the same signature prevents it. The
     // storage provider handles such cases or returns the reason.
     msft_storage::set_online(run, disk, online)?;

@@ -1,7 +1,7 @@
 //! Mounting a volume at a directory, and unmounting it.
 
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
-use os::{Handle, OsError, OsResult, U16Str, U16String};
+use os::{Handle, OsError, OsResult, U16String};
 
 use crate::devices::buffer;
 use crate::devices::reparse_point::Link;
@@ -128,9 +128,9 @@ impl MountVolume {
             return Ok(());
         }
         run.require_pool(PoolKind::Wmi)?;
-        run.host().fallbacks().record(Fallback::Mount, code);
+        run.host().fallbacks.record(Fallback::Mount, code);
         let (os, volume, path) = (run.os(), self.volume.to_windows(), entry.win32_path()?);
-        let added = report::add_access_path(run, self.volume, &without_backslash(&path));
+        let added = report::change_access_path(run, self.volume, "AddAccessPath", &path);
         if self.is_mounted_at(&*target)? {
             return Ok(());
         }
@@ -166,11 +166,6 @@ fn after(code: OsError, failed: OperationError) -> OperationError {
     if failed.kind == Kind::StillRunning { failed } else { OperationError::from(code).with_failed_fallback(&failed) }
 }
 
-/// Returns `path` as the storage provider expects it.
-fn without_backslash(path: &U16Str) -> String {
-    path.to_string_lossy().trim_end_matches('\\').to_owned()
-}
-
 fn not_mounted() -> OperationError {
     let reason = "Windows reported success, but the directory is not a mount point of the volume";
     OperationError::new(Kind::Internal, reason)
@@ -186,8 +181,8 @@ fn remove_mount_point(run: Run<'_>, entry: &EntryRef, target: Box<dyn Handle>, v
         return Ok(());
     }
     run.require_pool(PoolKind::Wmi)?;
-    run.host().fallbacks().record(Fallback::Unmount, code);
-    let removed = report::remove_access_path(run, volume, &without_backslash(&path));
+    run.host().fallbacks.record(Fallback::Unmount, code);
+    let removed = report::change_access_path(run, volume, "RemoveAccessPath", &path);
     if is_removed(&*target)? {
         return Ok(());
     }

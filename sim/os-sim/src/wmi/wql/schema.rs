@@ -60,19 +60,9 @@ const CLASSES: &[Class] = &[
         Storage,
         "MSFT_Disk",
         &[
-            (
-                Text,
-                "AdapterSerialNumber FirmwareVersion FriendlyName Guid Location Manufacturer \
-                 Model ObjectId PassThroughClass PassThroughIds PassThroughNamespace \
-                 PassThroughServer Path SerialNumber UniqueId",
-            ),
-            (
-                Number,
-                "AllocatedSize BusType HealthStatus LargestFreeExtent LogicalSectorSize Number \
-                 NumberOfPartitions OfflineReason PartitionStyle PhysicalSectorSize \
-                 ProvisioningType Signature Size UniqueIdFormat",
-            ),
-            (Bool, "BootFromDisk IsBoot IsClustered IsHighlyAvailable IsOffline IsReadOnly IsScaleOut IsSystem"),
+            (Text, "Guid Location ObjectId Path SerialNumber UniqueId"),
+            (Number, "BusType LargestFreeExtent Number PartitionStyle Size"),
+            (Bool, "IsBoot IsOffline IsReadOnly IsSystem"),
             (Array, "OperationalStatus"),
         ],
     ),
@@ -80,13 +70,9 @@ const CLASSES: &[Class] = &[
         Storage,
         "MSFT_Partition",
         &[
-            (
-                Text,
-                "DiskId GptType Guid ObjectId PassThroughClass PassThroughIds \
-                 PassThroughNamespace PassThroughServer UniqueId",
-            ),
-            (Number, "DiskNumber DriveLetter MbrType Offset OperationalStatus PartitionNumber Size TransitionState"),
-            (Bool, "IsActive IsBoot IsDAX IsHidden IsOffline IsReadOnly IsShadowCopy IsSystem NoDefaultDriveLetter"),
+            (Text, "GptType Guid ObjectId UniqueId"),
+            (Number, "DiskNumber DriveLetter MbrType Offset OperationalStatus PartitionNumber Size"),
+            (Bool, "IsActive IsBoot IsOffline IsReadOnly IsSystem"),
             (Array, "AccessPaths"),
         ],
     ),
@@ -94,16 +80,8 @@ const CLASSES: &[Class] = &[
         Storage,
         "MSFT_Volume",
         &[
-            (
-                Text,
-                "FileSystem FileSystemLabel ObjectId PassThroughClass PassThroughIds \
-                 PassThroughNamespace PassThroughServer Path UniqueId",
-            ),
-            (
-                Number,
-                "AllocationUnitSize DedupMode DriveLetter DriveType FileSystemType HealthStatus \
-                 Size SizeRemaining",
-            ),
+            (Text, "FileSystem FileSystemLabel ObjectId Path UniqueId"),
+            (Number, "AllocationUnitSize DriveLetter FileSystemType Size SizeRemaining"),
             (Array, "OperationalStatus"),
         ],
     ),
@@ -125,21 +103,15 @@ const CLASSES: &[Class] = &[
         &[
             (
                 Text,
-                "AuthenticationType InitiatorInstanceName InitiatorNodeAddress \
-                 InitiatorPortalAddress InitiatorSideIdentifier SessionIdentifier \
-                 TargetNodeAddress TargetSideIdentifier",
+                "AuthenticationType InitiatorInstanceName InitiatorPortalAddress SessionIdentifier TargetNodeAddress",
             ),
-            (Number, "NumberOfConnections"),
-            (Bool, "IsConnected IsDataDigest IsDiscovered IsHeaderDigest IsPersistent"),
+            (Bool, "IsConnected IsDataDigest IsHeaderDigest IsPersistent"),
         ],
     ),
     class(
         Storage,
         "MSFT_iSCSIConnection",
-        &[
-            (Text, "ConnectionIdentifier InitiatorAddress TargetAddress"),
-            (Number, "InitiatorPortNumber TargetPortNumber"),
-        ],
+        &[(Text, "ConnectionIdentifier TargetAddress"), (Number, "TargetPortNumber")],
     ),
     class(Storage, "MSFT_iSCSITargetToiSCSIConnection", &[(Reference, "iSCSIConnection iSCSITarget")]),
     class(Storage, "MSFT_iSCSISessionToiSCSIConnection", &[(Reference, "iSCSIConnection iSCSISession")]),
