@@ -120,7 +120,7 @@ fn slow_node(folder: &Path) -> String {
 
 /// Connects to an endpoint of the program that serves in `folder`.
 async fn channel(folder: &Path, pipe: &str) -> Channel {
-    let address = Location::Directory(folder.join("sockets")).address(pipe).expect("an address");
+    let address = Location::Directory(folder.join("sockets")).address(pipe);
     let connector = service_fn(move |_| {
         let address = address.clone();
         async move { transport::listener::connect(&address).await.map(TokioIo::new) }

@@ -10,16 +10,16 @@
 //! client is a connection without calls in flight, which gRPC dials again for the next call.
 
 pub(crate) mod calls;
-mod fair_limiter;
 mod lru_queue;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::future::{pending, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use authority_filter::AuthorityFilter;
 use storage_ops::ClientId;
@@ -30,8 +30,9 @@ use tokio::time::{Instant, sleep};
 use crate::admission::connections::calls::CallQueue;
 use crate::admission::connections::lru_queue::{EvictionClass, LruQueue, Rank};
 use crate::admission::limits::Limits;
+use crate::drain::GOAWAY_GRACE;
 
-/// How many evicted connections may use their grace period at the same time.
+/// How many evicted connections may use their grace period at the same time. Further ones have none.
 const MAX_LEAVING: usize = 64;
 
 /// The connections of a server, over all its endpoints. Clones share one state.
@@ -49,8 +50,6 @@ struct State {
     calls: CallQueue,
     /// How many connections have been evicted, have had no call since, and are not closed yet.
     leaving: usize,
-    /// The grace periods of the connections that were evicted last.
-    grace_periods: VecDeque<oneshot::Sender<()>>,
     /// The counts of what has happened so far. The fields for what is open now are 0.
     totals: ConnectionCounts,
 }
@@ -63,8 +62,8 @@ struct Member {
     slots: usize,
     /// The entry in the queue of idle connections.
     rank: Option<Rank>,
-    /// Taken when eviction is signalled.
-    evict: Option<oneshot::Sender<EvictionGrace>>,
+    /// Taken when eviction is signalled, with the grace period of the connection.
+    evict: Option<oneshot::Sender<Duration>>,
     evicted_at: Option<Instant>,
     /// Whether the connection does not count as open.
     is_leaving: bool,
@@ -113,7 +112,6 @@ impl Connections {
             busy: 0,
             calls: CallQueue::new(limits.calls),
             leaving: 0,
-            grace_periods: VecDeque::new(),
             totals: ConnectionCounts::default(),
         };
         Self(Arc::new(Mutex::new(state)))
@@ -142,9 +140,9 @@ impl Connections {
     pub fn counts(&self) -> ConnectionCounts {
         let state = self.lock();
         ConnectionCounts {
-            silent: state.idle.of_class(EvictionClass::Silent).count(),
-            unused: state.idle.of_class(EvictionClass::Unused).count(),
-            idle: state.idle.of_class(EvictionClass::Idle).count(),
+            silent: state.idle.count_of(EvictionClass::Silent),
+            unused: state.idle.count_of(EvictionClass::Unused),
+            idle: state.idle.count_of(EvictionClass::Idle),
             busy: state.busy,
             leaving: state.leaving,
             calls: state.calls.in_flight(),
@@ -152,11 +150,6 @@ impl Connections {
             waiting: state.calls.waiting().count(),
             ..state.totals
         }
-    }
-
-    /// Returns the open connections without an HTTP/2 preface, oldest first.
-    pub fn silent(&self) -> Vec<ClientId> {
-        self.lock().idle.of_class(EvictionClass::Silent).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -195,19 +188,12 @@ impl State {
             EvictionClass::Silent => self.totals.evicted_silent += 1,
             EvictionClass::Unused | EvictionClass::Idle => self.totals.evicted_idle += 1,
         }
-        let (revoke, revoked) = oneshot::channel();
         if let Some(evict) = member.evict.take() {
+            let grace = if self.leaving < MAX_LEAVING { GOAWAY_GRACE } else { Duration::ZERO };
             // A connection that is closing does not receive the signal, and does not need it.
-            let _ = evict.send(EvictionGrace(revoked));
+            let _ = evict.send(grace);
         }
         self.leaving += 1;
-        self.grace_periods.push_back(revoke);
-        if self.grace_periods.len() > MAX_LEAVING
-            && let Some(oldest) = self.grace_periods.pop_front()
-        {
-            // A connection that is closed already does not receive the signal.
-            let _ = oldest.send(());
-        }
         true
     }
 }
@@ -221,7 +207,7 @@ fn no_preface(reason: &str) -> io::Error {
 #[derive(Debug)]
 pub(crate) struct Connection {
     handle: Arc<ConnectionHandle>,
-    evicted: oneshot::Receiver<EvictionGrace>,
+    evicted: oneshot::Receiver<Duration>,
 }
 
 impl Connection {
@@ -259,8 +245,8 @@ impl Connection {
         }
     }
 
-    /// Waits until the connection is evicted. New calls may still arrive in the grace period, and are answered.
-    pub(crate) async fn evicted(&mut self) -> EvictionGrace {
+    /// Waits until the connection is evicted, and returns its grace period. New calls that arrive in it are answered.
+    pub(crate) async fn evicted(&mut self) -> Duration {
         match poll_fn(|cx| Pin::new(&mut self.evicted).poll(cx)).await {
             Ok(grace) => grace,
             // The sender is dropped unused only by the drop of this guard.
@@ -293,19 +279,6 @@ impl Drop for Connection {
             state.busy -= usize::from(member.calls > 0);
             state.leaving -= usize::from(member.is_leaving);
             state.calls.remove_connection(self.id(), member.slots);
-        }
-    }
-}
-
-/// The time that an evicted connection has to close. It is revoked if too many evicted connections are still open.
-#[derive(Debug)]
-pub(crate) struct EvictionGrace(oneshot::Receiver<()>);
-
-impl EvictionGrace {
-    /// Waits until the grace period is revoked.
-    pub(crate) async fn revoked(self) {
-        if self.0.await.is_err() {
-            pending::<()>().await;
         }
     }
 }

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::admission::connections::{Connection, EvictionGrace};
+use crate::admission::connections::Connection;
 use crate::admission::limits::Limits;
 use crate::admission::response_body::{ResponseBody, StallDetector};
 use crate::drain::{GOAWAY_GRACE, Phase};
@@ -114,11 +114,8 @@ impl ConnectionTask {
 }
 
 /// Waits until the grace period of an evicted connection is over and no call is in flight on it.
-async fn grace_over(connection: &Connection, grace: EvictionGrace) {
-    tokio::select! {
-        () = sleep(GOAWAY_GRACE) => {}
-        () = grace.revoked() => {}
-    }
+async fn grace_over(connection: &Connection, grace: Duration) {
+    sleep(grace).await;
     while connection.calls() > 0 {
         connection.no_calls().await;
         sleep(GOAWAY_GRACE).await;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{error, io};
 
-use api::GROUP_VERSIONS;
+use api::{GROUP_VERSIONS, Group};
 use csi_proxy_client::Client;
 use faults::{Counts, Probe, Probed, Trace};
 use os_sim::Sim;
-use server::{Endpoint, Limits, Server, Unfinished};
+use server::{Endpoint, EndpointSpec, Limits, Server, Unfinished};
 use storage_ops::{Config, Executor, Node};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -49,7 +49,7 @@ impl Daemon {
         // The server creates this folder, with access for its owner only.
         let sockets = folder.path().join("sockets");
         let location = Location::Directory(sockets.clone());
-        let endpoints = Endpoint::open_all(&location, false, bind)?;
+        let endpoints = Endpoint::open(&location, EndpointSpec::of(&Group::ALL, false), bind)?;
         let (stop, stopped) = oneshot::channel();
         let server = Server::new(executor, Limits::default());
         let serving = tokio::spawn(async move {
@@ -61,7 +61,7 @@ impl Daemon {
                 .await
         });
         for row in &GROUP_VERSIONS {
-            connect(&location.address(row.pipe())?).await?;
+            connect(&location.address(row.pipe())).await?;
         }
         let startup = started.elapsed();
         let client = Client::builder().socket_folder(&sockets).build();

@@ -80,9 +80,7 @@ impl Client {
 
     async fn stream(&self) -> ClientStream {
         let pipe = pipe_of("Filesystem", self.versions.filesystem);
-        connect(&self.location.address(&pipe).expect("a valid pipe name"))
-            .await
-            .expect("the daemon accepts every connection")
+        connect(&self.location.address(&pipe)).await.expect("the daemon accepts every connection")
     }
 
     async fn misbehave(&mut self) {

@@ -52,7 +52,7 @@ pub(crate) struct ServiceClient {
 
 impl ServiceClient {
     pub(crate) async fn connect(location: &Location, group: &str, version: &str, counts: &Arc<CallCounts>) -> Self {
-        let address = location.address(&pipe_of(group, version)).expect("a valid pipe name");
+        let address = location.address(&pipe_of(group, version));
         let connector = service_fn(move |_| {
             let address = address.clone();
             async move { connect(&address).await.map(TokioIo::new) }
