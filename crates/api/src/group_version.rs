@@ -91,34 +91,3 @@ impl fmt::Debug for GroupVersion {
         f.debug_tuple("GroupVersion").field(&self.pipe).finish()
     }
 }
-
-/// A pipe without a group in its name, such as `csi-proxy-v1alpha1`, that serves the version of every group which has it.
-///
-/// The first manifests of CSI drivers mount such a pipe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct GrouplessPipe {
-    /// The version of all services on the pipe.
-    pub version: &'static str,
-}
-
-impl GrouplessPipe {
-    /// Returns one pipe for each version that any group has, in the order in which the table first lists the versions.
-    pub fn all() -> impl Iterator<Item = Self> {
-        let listed_before =
-            |index: usize, version| GROUP_VERSIONS[..index].iter().any(|entry| entry.version == version);
-        let entries = GROUP_VERSIONS.iter().enumerate();
-        entries
-            .filter(move |(index, entry)| !listed_before(*index, entry.version))
-            .map(|(_, entry)| Self { version: entry.version })
-    }
-
-    /// Returns the name of the pipe, without the prefix `\\.\pipe\`.
-    pub fn pipe(self) -> String {
-        format!("csi-proxy-{}", self.version)
-    }
-
-    /// Returns the group-versions that the pipe serves. Their service names differ.
-    pub fn group_versions(self) -> impl Iterator<Item = &'static GroupVersion> {
-        GROUP_VERSIONS.iter().filter(move |entry| entry.version == self.version)
-    }
-}

@@ -20,7 +20,7 @@ mod group_version;
 mod table;
 
 pub use encoded::EncodedCodec;
-pub use group_version::{GROUP_VERSIONS, GroupVersion, GrouplessPipe, Request, Rpc};
+pub use group_version::{GROUP_VERSIONS, GroupVersion, Request, Rpc};
 pub use table::Group;
 
 include!(concat!(env!("OUT_DIR"), "/modules.rs"));

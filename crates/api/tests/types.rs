@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use csi_proxy_api as api;
-use csi_proxy_api::{GROUP_VERSIONS, Group, GroupVersion, GrouplessPipe};
+use csi_proxy_api::{GROUP_VERSIONS, Group, GroupVersion};
 use prost::Message;
 use prost_types::{FieldDescriptorProto, FileDescriptorSet};
 
@@ -127,18 +127,4 @@ fn a_group_version_is_found_by_group_and_version() {
     let entry = GroupVersion::find(Group::Volume, "v2alpha1").expect("volume v2alpha1");
     assert_eq!((entry.pipe(), entry.service), ("csi-proxy-volume-v2alpha1", "v2alpha1.Volume"));
     assert!(GroupVersion::find(Group::System, "v1").is_none());
-}
-
-#[test]
-fn a_groupless_pipe_serves_each_group_that_has_its_version() {
-    let pipes: Vec<_> = GrouplessPipe::all().collect();
-    let served: usize = pipes.iter().map(|pipe| pipe.group_versions().count()).sum();
-    assert_eq!(served, GROUP_VERSIONS.len());
-    let alpha = pipes.iter().find(|pipe| pipe.version == "v1alpha1").expect("v1alpha1");
-    assert_eq!(alpha.pipe(), "csi-proxy-v1alpha1");
-    assert_eq!(alpha.group_versions().count(), 6);
-    for pipe in pipes {
-        let services: BTreeSet<_> = pipe.group_versions().map(|entry| entry.service).collect();
-        assert_eq!(services.len(), pipe.group_versions().count(), "{pipe:?}");
-    }
 }

@@ -8,8 +8,8 @@
 //! invalid.
 //!
 //! The filter also keeps pseudo-headers out of the server's dynamic table, where each of them could keep a large buffer
-//! in memory (see `hpack.rs`). All other bytes pass unchanged. The filter buffers only header blocks that arrive in
-//! several frames or reads, and header blocks that it rewrites. It disconnects a client that violates the framing of
+//! in memory (see `hpack.rs`). It writes each header block again, without padding; all other frames pass unchanged. It
+//! holds a header block until the block is complete, and no other frame. It disconnects a client that violates the framing of
 //! HTTP/2, because it could no longer follow the header table of that client.
 //!
 //! The server must announce the default value of `SETTINGS_MAX_FRAME_SIZE`, and at most the default of
@@ -27,7 +27,7 @@ mod value;
 
 use std::{error, fmt, io};
 
-pub use frames::{Fed, FrameFilter};
+pub use frames::FrameFilter;
 pub use stream::AuthorityFilter;
 
 /// The client violated HTTP/2, or a rule of it that the filter depends on.

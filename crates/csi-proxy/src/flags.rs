@@ -17,6 +17,7 @@ use std::time::Duration;
 use api::Group;
 pub use parser::FlagError;
 pub use table::TABLE;
+use tracing::Level;
 
 /// One flag, which changes a `T`.
 pub struct Flag<T = Flags> {
@@ -139,24 +140,10 @@ pub struct LogFlags {
     pub megabytes: usize,
     /// The folder of the log file, if only that is known.
     pub folder: Option<PathBuf>,
-    /// The least severity of lines that are also written to standard error when the log goes to a file alone.
-    pub stderr_threshold: Severity,
+    /// The least level of lines that are also written to standard error when the log goes to a file alone; `None` for no line.
+    pub stderr_threshold: Option<Level>,
     /// Write each line as a JSON object.
     pub is_json: bool,
-}
-
-/// The severity of a line, with klog's names and numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Severity {
-    /// 0.
-    Info,
-    /// 1.
-    Warning,
-    /// 2.
-    #[default]
-    Error,
-    /// 3. No line is that severe.
-    Fatal,
 }
 
 impl LogFlags {

@@ -1,5 +1,11 @@
-//! The Windows service `csiproxy`: its name, and the command `service`. `platform/windows/service.rs` runs and installs the
-//! service, and has its times.
+//! The Windows service `csiproxy`: its name, the command `service`, and the reports while it stops.
+//! `platform/windows/service.rs` runs and installs the service, and has its times.
+
+use std::error::Error;
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use crate::command::{CommandError, no_more};
 use crate::flags::parser::name_of_flag;
@@ -46,5 +52,45 @@ impl Task {
         // This flag concerns the installation only. The Go program must be able to parse the command line of the service.
         let arguments = words.into_iter().filter(|word| name_of_flag(word) != Some(REQUIRE_SAFE_FOLDERS)).collect();
         Ok(Self::Install(Installation { arguments, require_safe_folders: flags.require_safe_folders }))
+    }
+}
+
+/// Waits until the daemon has stopped. Meanwhile calls `report` with 1, 2, ..., at once and after each `interval`. A report that
+/// fails does not end the drain.
+pub async fn report_until_stopped<T>(
+    stopped: impl Future<Output = T>,
+    interval: Duration,
+    report: impl Fn(u32) -> Result<(), Box<dyn Error>>,
+) -> T {
+    let mut stopped = pin!(stopped);
+    let mut checkpoint = 0;
+    loop {
+        checkpoint += 1;
+        if let Err(error) = report(checkpoint) {
+            tracing::warn!(%error, "cannot report progress to Windows; still waiting for running calls");
+        }
+        if let Ok(output) = timeout(interval, stopped.as_mut()).await {
+            return output;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::time::Duration;
+
+    use super::report_until_stopped;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_report_that_fails_does_not_end_the_drain() {
+        let reports = RefCell::new(Vec::new());
+        let report = |checkpoint| {
+            reports.borrow_mut().push(checkpoint);
+            Err("the service control manager does not answer".into())
+        };
+        let drain = tokio::time::sleep(Duration::from_millis(2500));
+        report_until_stopped(drain, Duration::from_secs(1), report).await;
+        assert_eq!(reports.into_inner(), [1, 2, 3]);
     }
 }

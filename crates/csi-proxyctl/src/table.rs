@@ -66,7 +66,7 @@ pub fn formatted(format: Format, columns: &[Column], rows: &[Value], width: Opti
 }
 
 /// Returns a table of the rows. If it is wider than `width`, each row becomes a list of its fields instead.
-pub fn text(columns: &[Column], is_wide: bool, rows: &[Value], width: Option<usize>) -> String {
+fn text(columns: &[Column], is_wide: bool, rows: &[Value], width: Option<usize>) -> String {
     let columns: Vec<&Column> = columns.iter().filter(|column| is_wide || !column.is_wide).collect();
     let cell = |column: &Column, row: &Value| match escaped((column.cell)(row).trim_end()) {
         empty if empty.is_empty() => "-".to_owned(),

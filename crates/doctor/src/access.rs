@@ -165,7 +165,7 @@ pub fn is_trusted(sid: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use os::abi::SecurityDescriptor;
+    use os::abi::{AccessEntry, EntryKind, SecurityDescriptor, Sid};
 
     use super::Role::{Above, Empty, File, Folder};
     use super::{Role, is_ordinary, name_of, who_may_open, who_may_replace};
@@ -183,38 +183,17 @@ mod tests {
     const MODIFY: u32 = 0x13_01bf;
     const READ: u32 = 0x12_00a9;
 
-    /// Kind, flags, rights and SID of an entry.
+    /// Kind (`AceType`), flags, rights and SID of an entry.
     type Entry = (u8, u8, u32, &'static str);
 
-    fn sid(text: &str) -> Vec<u8> {
-        let numbers: Vec<u32> = text.split('-').skip(2).map(|number| number.parse().unwrap()).collect();
-        let count = u8::try_from(numbers.len() - 1).unwrap();
-        let mut bytes = vec![1, count, 0, 0];
-        bytes.extend(numbers[0].to_be_bytes());
-        bytes.extend(numbers[1..].iter().flat_map(|number| number.to_le_bytes()));
-        bytes
-    }
-
-    /// Returns a descriptor as Windows lays it out.
     fn descriptor(owner: &str, entries: &[Entry]) -> SecurityDescriptor {
-        let size = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap().to_le_bytes();
-        let mut list = Vec::new();
-        for (kind, flags, rights, account) in entries {
-            let body = [&rights.to_le_bytes(), sid(account).as_slice()].concat();
-            list.extend([*kind, *flags]);
-            list.extend((u16::try_from(body.len()).unwrap() + 4).to_le_bytes());
-            list.extend(body);
-        }
-        let owner = sid(owner);
-        let mut bytes = vec![1, 0, 4, 0x80, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        bytes.extend((20 + u32::try_from(owner.len()).unwrap()).to_le_bytes());
-        bytes.extend(owner);
-        bytes.extend([2, 0]);
-        bytes.extend((u16::from_le_bytes(size(&list)) + 8).to_le_bytes());
-        bytes.extend(u16::try_from(entries.len()).unwrap().to_le_bytes());
-        bytes.extend([0, 0]);
-        bytes.extend(list);
-        SecurityDescriptor::parse(&bytes).unwrap()
+        let sid = |text: &str| text.parse::<Sid>().unwrap();
+        let entry = |(kind, flags, rights, account): &Entry| {
+            let kinds = [(0, EntryKind::Allow), (1, EntryKind::Deny), (9, EntryKind::AllowIf), (10, EntryKind::DenyIf)];
+            let (_, kind) = kinds.into_iter().find(|(number, _)| number == kind).unwrap();
+            AccessEntry { kind, flags: *flags, rights: *rights, sid: sid(account) }
+        };
+        SecurityDescriptor { owner: Some(sid(owner)), entries: Some(entries.iter().map(entry).collect()) }
     }
 
     fn found(role: Role, owner: &str, entries: &[Entry]) -> Vec<String> {

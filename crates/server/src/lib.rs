@@ -8,14 +8,15 @@
 //! # use std::{error::Error, io, sync::Arc};
 //! # use storage_ops::Executor;
 //! # use transport::{address::{Address, Location}, listener::Listener};
-//! use server::{Endpoint, Limits, Server};
+//! use api::Group;
+//! use server::{Endpoint, EndpointSpec, Limits, Server};
 //!
 //! async fn daemon<L: Listener>(
 //!     executor: Arc<Executor>,
 //!     open: impl FnMut(&Address) -> io::Result<L>,
 //!     stop: impl Future<Output = ()>,
 //! ) -> Result<(), Box<dyn Error>> {
-//!     let endpoints = Endpoint::open_all(&Location::NamedPipes, false, open)?;
+//!     let endpoints = Endpoint::open(&Location::NamedPipes, EndpointSpec::of(&Group::ALL, false), open)?;
 //!     let unfinished = Server::new(executor, Limits::default()).serve(endpoints, stop).await;
 //!     println!("{} calls were cut off", unfinished.calls);
 //!     Ok(())

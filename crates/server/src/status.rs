@@ -22,13 +22,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 use storage_ops::{ActiveRequest, Activity, LockUse, PoolUse};
-use tokio::time::Instant;
 
 use crate::admission::connections::calls::WaitingCall;
 use crate::drain::readiness::NotReady;
 use crate::metrics::registry::Metrics;
-use crate::metrics::rpc::{RpcMetrics, code_name};
-use crate::server_state::failures::LastFailure;
+use crate::metrics::rpc::RpcMetrics;
+pub use crate::server_state::failures::Failure;
 
 /// The status of a server at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -125,23 +124,6 @@ pub struct RpcSummary {
     pub p99_seconds: Option<f64>,
 }
 
-/// The last failure of an RPC with a code.
-#[derive(Clone, Debug, Serialize)]
-pub struct Failure {
-    /// The number of the call.
-    pub call: u64,
-    /// The path of the RPC.
-    pub rpc: &'static str,
-    /// The name of the status code, as in the metrics.
-    pub code: &'static str,
-    /// The message of the status.
-    pub message: String,
-    /// How long ago it was.
-    pub seconds_ago: f64,
-    /// How many times the RPC has failed with this code since the failure was first listed.
-    pub count: u64,
-}
-
 impl Metrics {
     /// Returns why the server is not ready, unless all of its endpoints accept connections.
     pub fn check_ready(&self) -> Result<(), NotReady> {
@@ -167,7 +149,7 @@ impl Metrics {
                 operations: state.executor.running(),
             },
             rpcs: self.rpcs().filter_map(RpcSummary::of).collect(),
-            failures: state.failures.list().into_iter().map(Failure::from).collect(),
+            failures: state.failures.list(),
         }
     }
 }
@@ -209,13 +191,6 @@ impl From<PoolUse> for Pool {
 impl From<LockUse> for Lock {
     fn from(LockUse { key, held_by, held_by_others, waiting }: LockUse) -> Self {
         Self { key: key.to_string(), held_by, held_by_others, waiting }
-    }
-}
-
-impl From<LastFailure> for Failure {
-    fn from(LastFailure { rpc, code, call, message, when, count }: LastFailure) -> Self {
-        let seconds_ago = Instant::now().saturating_duration_since(when).as_secs_f64();
-        Self { call, rpc, code: code_name(code), message, seconds_ago, count }
     }
 }
 

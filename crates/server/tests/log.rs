@@ -4,10 +4,11 @@
 use std::fs;
 use std::sync::Arc;
 
+use api::Group;
 use api::smb::v1::smb_client::SmbClient;
 use api::smb::v1::{NewSmbGlobalMappingRequest, RemoveSmbGlobalMappingRequest};
 use hyper_util::rt::TokioIo;
-use server::{Endpoint, Limits, Server};
+use server::{Endpoint, EndpointSpec, Limits, Server};
 use storage_ops::{Config, Executor, Node};
 use tokio::sync::oneshot;
 use transport::address::Location;
@@ -29,8 +30,8 @@ async fn contract_29_a_failure_is_logged_once_with_its_number_and_without_secret
     let sim = os_sim::node().smb_server("fileserver").share("share").user("anna", "right-secret").build();
     let folder = tempfile::tempdir().expect("a folder");
     let location = Location::Directory(folder.path().join("sockets"));
-    let address = location.address("csi-proxy-smb-v1").expect("a name");
-    let endpoints = Endpoint::open_all(&location, false, bind).expect("all endpoints");
+    let address = location.address("csi-proxy-smb-v1");
+    let endpoints = Endpoint::open(&location, EndpointSpec::of(&[Group::Smb], false), bind).expect("all endpoints");
     let executor = Arc::new(Executor::new(Arc::new(Node::new(sim.process(), Config::default()))));
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(async move {

@@ -31,7 +31,7 @@ pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descrip
 
 /// Returns the address of the control endpoint of a csi-proxy-sim that serves in `location`.
 pub fn address(location: &Location) -> Address {
-    location.address(ENDPOINT).expect("the name is valid")
+    location.address(ENDPOINT)
 }
 
 /// Connects to the csi-proxy-sim that serves in `location`.

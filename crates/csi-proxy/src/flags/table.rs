@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use api::Group;
 use storage_ops::{AllowedPortal, HostPath, OperationResult, ServiceName, SmbServer};
+use tracing::Level;
 
-use super::{Flag, Kind, Section, Severity};
+use super::{Flag, Kind, Section};
 
 /// The title of the flags that are listed by name alone. The parser notes those that are given.
 pub const WITHOUT_EFFECT: &str = "Accepted for compatibility with klog, without effect";
@@ -250,13 +251,13 @@ pub static TABLE: [Section; 5] = [
     },
 ];
 
-/// Parses a severity as klog does: by its name or number.
-fn severity(text: &str) -> Result<Severity, String> {
+/// Parses a severity as klog does: by its name or number. No line is as severe as FATAL.
+fn severity(text: &str) -> Result<Option<Level>, String> {
     match text.to_ascii_uppercase().as_str() {
-        "INFO" | "0" => Ok(Severity::Info),
-        "WARNING" | "1" => Ok(Severity::Warning),
-        "ERROR" | "2" => Ok(Severity::Error),
-        "FATAL" | "3" => Ok(Severity::Fatal),
+        "INFO" | "0" => Ok(Some(Level::INFO)),
+        "WARNING" | "1" => Ok(Some(Level::WARN)),
+        "ERROR" | "2" => Ok(Some(Level::ERROR)),
+        "FATAL" | "3" => Ok(None),
         _ => Err("expected INFO, WARNING, ERROR or FATAL".to_owned()),
     }
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Flag, FlagError, Flags, Kind, Severity, TABLE, flags_of};
+use super::{Flag, FlagError, Flags, Kind, TABLE, flags_of};
 use crate::program::CSI_PROXY;
+use tracing::Level;
 
 fn parse(line: &[&str]) -> Result<Flags, FlagError> {
     CSI_PROXY.parse(line.iter().map(|&text| text.to_owned()))
@@ -118,7 +119,9 @@ fn the_folder_of_the_log_has_an_effect_where_it_has_one_in_klog() {
         assert!(named.starts_with("logs") && named.ends_with("csi-proxy.log"), "{named}");
     }
     assert_eq!(file(&["-log_dir=logs", "-log_file=x.log", "-logtostderr=false"]).as_deref(), Some("x.log"));
-    for (text, severity) in [("INFO", Severity::Info), ("warning", Severity::Warning), ("2", Severity::Error)] {
+    for (text, severity) in
+        [("INFO", Some(Level::INFO)), ("warning", Some(Level::WARN)), ("2", Some(Level::ERROR)), ("FATAL", None)]
+    {
         assert_eq!(parsed(&[&format!("-stderrthreshold={text}")]).log.stderr_threshold, severity);
     }
     assert!(parse(&["-stderrthreshold=4"]).is_err() && parse(&["-logging-format=xml"]).is_err());

@@ -10,7 +10,6 @@
 //! client is a connection without calls in flight, which gRPC dials again for the next call.
 
 pub(crate) mod calls;
-mod fair_limiter;
 mod lru_queue;
 #[cfg(test)]
 mod tests;
@@ -142,9 +141,9 @@ impl Connections {
     pub fn counts(&self) -> ConnectionCounts {
         let state = self.lock();
         ConnectionCounts {
-            silent: state.idle.of_class(EvictionClass::Silent).count(),
-            unused: state.idle.of_class(EvictionClass::Unused).count(),
-            idle: state.idle.of_class(EvictionClass::Idle).count(),
+            silent: state.idle.count_of(EvictionClass::Silent),
+            unused: state.idle.count_of(EvictionClass::Unused),
+            idle: state.idle.count_of(EvictionClass::Idle),
             busy: state.busy,
             leaving: state.leaving,
             calls: state.calls.in_flight(),
@@ -152,11 +151,6 @@ impl Connections {
             waiting: state.calls.waiting().count(),
             ..state.totals
         }
-    }
-
-    /// Returns the open connections without an HTTP/2 preface, oldest first.
-    pub fn silent(&self) -> Vec<ClientId> {
-        self.lock().idle.of_class(EvictionClass::Silent).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

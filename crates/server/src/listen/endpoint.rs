@@ -3,8 +3,7 @@
 use std::fmt;
 use std::io;
 
-use api::Group;
-use transport::address::{Address, BadAddress, Location};
+use transport::address::{Address, Location};
 use transport::listener::Listener;
 
 use crate::rpc::boxed_service::BoxedService;
@@ -36,16 +35,6 @@ impl<L: Listener> Endpoint<L> {
         &self.spec
     }
 
-    /// Opens an endpoint for each group-version in `location` and, if `groupless`, one for each version. If one of them
-    /// cannot be opened, none stays open.
-    pub fn open_all(
-        location: &Location,
-        groupless: bool,
-        open: impl FnMut(&Address) -> io::Result<L>,
-    ) -> Result<Vec<Self>, CannotServe> {
-        Self::open(location, EndpointSpec::of(&Group::ALL, groupless), open)
-    }
-
     /// Opens the endpoints of `specs` in `location`. If one of them cannot be opened, none stays open.
     ///
     /// A driver that finds one version of a group missing falls back to an older one until it restarts, or does not
@@ -57,15 +46,11 @@ impl<L: Listener> Endpoint<L> {
     ) -> Result<Vec<Self>, CannotServe> {
         let endpoint = |spec: EndpointSpec| {
             let name = spec.name();
-            let opened = location.address(&name).map_err(invalid_address).and_then(|address| open(&address));
+            let opened = open(&location.address(&name));
             opened.map(|listener| Self::new(spec, listener)).map_err(|reason| CannotServe { name, reason })
         };
         specs.into_iter().map(endpoint).collect()
     }
-}
-
-fn invalid_address(error: BadAddress) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
 /// The error of an endpoint that cannot be opened. No endpoint is open afterwards.

@@ -17,7 +17,7 @@ use tracing::{Instrument as _, field};
 
 use crate::admission::connections::ConnectionHandle;
 use crate::admission::response_body::{CallGuard, Content, ResponseBody, StallDetector};
-use crate::metrics::rpc::RpcMetrics;
+use crate::metrics::rpc::{RpcMetrics, code_name};
 use crate::rpc::handler::{HandlerFuture, Outcome, RpcHandler};
 use crate::rpc::message;
 use crate::server_state::ServerState;
@@ -171,7 +171,7 @@ impl<'a> CallRecord<'a> {
     }
 
     fn add_failure(&self, code: Code, message: &str) {
-        self.state.failures.add(self.rpc.metrics.rpc.path, self.id, code, message);
+        self.state.failures.add(self.rpc.metrics.rpc.path, self.id, code_name(code), message);
     }
 }
 

@@ -32,8 +32,8 @@ fn code(kind: Kind) -> Code {
 
 #[cfg(test)]
 mod tests {
-    use super::{code, status};
-    use storage_ops::{Kind, OperationError};
+    use super::code;
+    use storage_ops::Kind;
     use tonic::Code;
 
     #[test]
@@ -55,13 +55,5 @@ mod tests {
                 [Code::Cancelled, Code::DeadlineExceeded, Code::Unavailable, Code::Aborted, Code::ResourceExhausted];
             assert_eq!(means_so.contains(&expected), may_still_run, "{kind:?}");
         }
-    }
-
-    #[test]
-    fn a_status_has_the_message_of_the_error() {
-        let error = OperationError::new(Kind::Busy, "it is being formatted").in_request_of("FormatVolume");
-        let status = status(&error);
-        assert_eq!(status.code(), Code::Aborted);
-        assert_eq!(status.message(), "bad FormatVolume request: it is being formatted");
     }
 }

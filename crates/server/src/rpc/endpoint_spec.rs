@@ -1,31 +1,33 @@
 //! What an endpoint serves: one group-version, or one version of several groups.
 
-use api::{GROUP_VERSIONS, Group, GroupVersion, GrouplessPipe};
+use std::collections::BTreeSet;
+
+use api::{GROUP_VERSIONS, Group, GroupVersion};
 
 /// What an endpoint serves, which decides its name.
 #[derive(Clone, Debug)]
 pub enum EndpointSpec {
     /// One version of one group.
     GroupVersion(&'static GroupVersion),
-    /// One version of these groups, without the groups that do not have it.
-    Groupless(GrouplessPipe, Vec<Group>),
+    /// This version of each of these groups that has it. The first manifests of CSI drivers mount such a pipe.
+    Groupless(&'static str, Vec<Group>),
 }
 
 impl EndpointSpec {
     /// Returns the endpoints of all versions of `groups` and, if `groupless`, one endpoint for each version that one of
     /// these groups has.
     pub fn of(groups: &[Group], groupless: bool) -> Vec<Self> {
-        let versions = groupless.then(GrouplessPipe::all).into_iter().flatten();
-        let versions = versions.map(|pipe| Self::Groupless(pipe, groups.to_vec()));
-        let rows = GROUP_VERSIONS.iter().filter(|row| groups.contains(&row.group));
-        rows.map(Self::GroupVersion).chain(versions).filter(|spec| spec.rows().next().is_some()).collect()
+        let rows = || GROUP_VERSIONS.iter().filter(|row| groups.contains(&row.group));
+        let versions: BTreeSet<_> = rows().filter(|_| groupless).map(|row| row.version).collect();
+        let versions = versions.into_iter().map(|version| Self::Groupless(version, groups.to_vec()));
+        rows().map(Self::GroupVersion).chain(versions).collect()
     }
 
     /// Returns the name of the endpoint, which is the name of its pipe.
     pub fn name(&self) -> String {
         match self {
             Self::GroupVersion(row) => row.pipe().to_owned(),
-            Self::Groupless(pipe, _) => pipe.pipe(),
+            Self::Groupless(version, _) => format!("csi-proxy-{version}"),
         }
     }
 
@@ -38,7 +40,7 @@ impl EndpointSpec {
     pub(crate) fn rows(&self) -> impl Iterator<Item = (usize, &'static GroupVersion)> {
         GROUP_VERSIONS.iter().enumerate().filter(move |(_, row)| match self {
             Self::GroupVersion(one) => row.pipe() == one.pipe(),
-            Self::Groupless(pipe, groups) => row.version == pipe.version && groups.contains(&row.group),
+            Self::Groupless(version, groups) => row.version == *version && groups.contains(&row.group),
         })
     }
 }

@@ -11,7 +11,7 @@ use storage_ops::{Config, Node};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use super::daemon::{Daemon, HANG_TIMEOUT, Setup, until};
+use super::daemon::{HANG_TIMEOUT, Setup, until};
 use super::good_input;
 
 const HUNG: &str = r"C:\var\lib\kubelet\hung";
@@ -57,30 +57,25 @@ impl Drop for ReleaseOnDrop {
     }
 }
 
-/// Starts a daemon whose reads of `hung` hang. The clients have a runtime of their own, so that they wake no thread of the
-/// daemon's.
-fn with_hung_reads<F: Future<Output = ()>>(test: impl FnOnce(Daemon, Hang) -> F) {
-    let hang = Hang::default();
-    let node = Node::new(Arc::new(Probed::new(good_input::node().process(), hang.clone())), Config::default());
-    let runtime = Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
-    let clients = Builder::new_current_thread().enable_all().build().unwrap();
-    let _release = ReleaseOnDrop(hang.clone());
-    let daemon = runtime.block_on(async { Setup::default().at(node) });
-    clients.block_on(test(daemon, hang));
-}
-
 fn request(path: &str) -> PathExistsRequest {
     PathExistsRequest { path: path.to_owned() }
 }
 
 #[test]
 fn a_read_that_hangs_delays_no_other_call() {
-    with_hung_reads(|daemon, hang| async move {
-        let mut hung = Vec::new();
+    let hang = Hang::default();
+    let node = Node::new(Arc::new(Probed::new(good_input::node().process(), hang.clone())), Config::default());
+    // The clients have a runtime of their own, so that they wake no thread of the daemon's.
+    let runtime = Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+    let clients = Builder::new_current_thread().enable_all().build().unwrap();
+    let _release = ReleaseOnDrop(hang.clone());
+    let daemon = runtime.block_on(async { Setup::default().at(node) });
+    clients.block_on(async {
+        let mut calls = Vec::new();
         for count in 1..=3 {
             let mut on_its_connection = FilesystemClient::new(daemon.channel("csi-proxy-filesystem-v1").await);
             let mut client = on_its_connection.clone();
-            hung.push(tokio::spawn(async move { client.path_exists(request(HUNG)).await }));
+            calls.push(tokio::spawn(async move { client.path_exists(request(HUNG)).await }));
             until(|| hang.calls() == count).await;
             let others = async {
                 on_its_connection.path_exists(request(r"C:\var\lib\kubelet\pods")).await.expect("an answer");
@@ -90,7 +85,7 @@ fn a_read_that_hangs_delays_no_other_call() {
             timeout(HANG_TIMEOUT, others).await.unwrap_or_else(|_| panic!("no answer while {count} reads hang"));
         }
         hang.release();
-        for call in hung {
+        for call in calls {
             call.await.expect("no panic").expect("an answer");
         }
     });

@@ -25,7 +25,7 @@ pub(crate) struct Holder {
 /// the pool, which all such clients share. So a few slow resources, or a few clients with many requests, leave threads to
 /// other resources and clients.
 ///
-/// The server's `FairLimiter` leaves more, because it refuses a call that waits too long. Here an operation waits, and the
+/// The server's gate for calls leaves more, because it refuses a call that waits too long. Here an operation waits, and the
 /// client that has the fewest threads gets the next thread.
 pub(crate) struct Usage {
     capacity: usize,

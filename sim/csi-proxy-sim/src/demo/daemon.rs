@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::{error, io};
 
+use api::Group;
 use csi_proxy_client::Client;
 use faults::{Counts, Probe, Probed, Trace};
 use os_sim::Sim;
-use server::{Endpoint, Limits, Server, Unfinished};
+use server::{Endpoint, EndpointSpec, Limits, Server, Unfinished};
 use storage_ops::{Config, Executor, Node};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -42,7 +43,8 @@ impl Daemon {
         let folder = tempfile::Builder::new().prefix("csi-proxy-").tempdir()?;
         // The server creates this folder, with access for its owner only.
         let sockets = folder.path().join("sockets");
-        let endpoints = Endpoint::open_all(&Location::Directory(sockets.clone()), false, bind)?;
+        let endpoints =
+            Endpoint::open(&Location::Directory(sockets.clone()), EndpointSpec::of(&Group::ALL, false), bind)?;
         let (stop, stopped) = oneshot::channel();
         let server = Server::new(executor, Limits::default());
         // An error means that the sender was dropped, which requests a stop.

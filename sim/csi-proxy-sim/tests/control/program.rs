@@ -82,7 +82,7 @@ impl Program {
 
     /// Connects to one of the sockets.
     pub(crate) async fn channel(&self, endpoint: &str) -> Channel {
-        let address = Location::Directory(self.sockets()).address(endpoint).expect("an address");
+        let address = Location::Directory(self.sockets()).address(endpoint);
         let connector = service_fn(move |_| {
             let address = address.clone();
             async move { transport::listener::connect(&address).await.map(TokioIo::new) }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use api::{GROUP_VERSIONS, GroupVersion, GrouplessPipe};
+use api::{Group, GroupVersion};
 use prost::Message as _;
 use prost_types::{FileDescriptorProto, FileDescriptorSet};
+use server::EndpointSpec;
 use tonic::transport::Channel;
 use tonic::{Request, Streaming};
 use tonic_prost::ProstCodec;
@@ -64,15 +65,13 @@ async fn services(channel: &Channel, version: &str) -> Services {
 async fn each_socket_lists_the_services_on_it_and_describes_them_as_the_api_does() {
     let program = Program::start(&["-groupless-pipes"]);
     let health = || [tonic_health::pb::FILE_DESCRIPTOR_SET];
-    let groupless = GrouplessPipe::all().map(|pipe| {
-        let sets = pipe.group_versions().map(GroupVersion::descriptors);
-        (pipe.pipe(), services_of(sets.chain(health())))
+    let endpoints = EndpointSpec::of(&Group::ALL, true).into_iter().map(|spec| {
+        let sets = spec.group_versions().map(GroupVersion::descriptors);
+        (spec.name(), services_of(sets.chain(health())))
     });
-    let rows = GROUP_VERSIONS.iter();
-    let rows = rows.map(|row| (row.pipe().to_owned(), services_of([row.descriptors()].into_iter().chain(health()))));
     let control =
         (csi_proxy_sim::control_api::ENDPOINT.to_owned(), services_of([csi_proxy_sim::control_api::DESCRIPTORS]));
-    let sockets: BTreeMap<_, _> = rows.chain(groupless).chain([control]).collect();
+    let sockets: BTreeMap<_, _> = endpoints.chain([control]).collect();
     let found = std::fs::read_dir(program.sockets()).expect("the sockets").count();
     assert_eq!(found, sockets.len(), "sockets in {}", program.sockets().display());
 

@@ -43,11 +43,7 @@ pub fn named_pipes(flags: &Flags) -> io::Result<Endpoints<impl FnMut(&Address) -
 }
 
 fn bind(address: &Address, security: &Arc<Security>) -> io::Result<Listener> {
-    let path = address.path();
-    let path = path
-        .to_str()
-        .filter(|_| *address.location() == Location::NamedPipes)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, format!("{address} is not a named pipe")))?;
+    let path = &address.to_string();
     match os_win32::pipe::Listener::bind(path, Arc::clone(security)) {
         Ok(pipe) => Ok(Listener { pipe, address: address.clone() }),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -129,7 +125,7 @@ mod tests {
     }
 
     fn address(test: &str) -> Address {
-        Location::NamedPipes.address(&format!("csi-proxy-test-{test}-{}", process::id())).unwrap()
+        Location::NamedPipes.address(&format!("csi-proxy-test-{test}-{}", process::id()))
     }
 
     #[tokio::test]
@@ -175,11 +171,5 @@ mod tests {
     fn a_refusal_without_a_known_owner_still_states_that_the_pipe_is_served() {
         let sentence = refused(&address("unknown"), denied(), Err(denied())).to_string();
         assert!(sentence.ends_with("is already served by another process"), "{sentence}");
-    }
-
-    #[tokio::test]
-    async fn the_address_of_a_socket_is_refused() {
-        let socket = Location::Directory("C:/run".into()).address("csi-proxy-disk-v1").unwrap();
-        assert_eq!(bind(&socket).unwrap_err().kind(), io::ErrorKind::Unsupported);
     }
 }

@@ -3,9 +3,15 @@
 //! A call is in flight from its headers until its client has read the response. Its operation runs while the call holds
 //! a slot. Before that, the call waits for the rest of its request and then for a slot.
 //!
-//! A [`FairLimiter`] decides which connection may take a slot. Of the calls that wait and may take one, the next is
-//! that of the connection with the fewest slots, and among equals the earliest. As many calls as there are slots may be
-//! in flight without a slot. At that limit only the first call of a connection is accepted.
+//! The first slot of a connection may be any slot. The further slots of all connections come from one half of the slots,
+//! and a connection may hold only as many of them as then remain of that half. A few connections with many calls therefore
+//! leave half of the slots to the first calls of all others, and some of the other half to their further calls. `Usage` in
+//! storage-ops shares threads by a simpler rule, because an operation waits until it gets a thread. A call without a slot
+//! is refused in the end, so that some slots must remain for further calls of every connection.
+//!
+//! Of the calls that wait and may take a slot, the next is that of the connection with the fewest slots, and among equals
+//! the earliest. As many calls as there are slots may be in flight without a slot. At that limit only the first call of a
+//! connection is accepted.
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +25,6 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tonic::Status;
 
-use super::fair_limiter::FairLimiter;
 use super::lru_queue::EvictionClass;
 use super::{ConnectionHandle, Connections, State};
 use crate::drain::GOAWAY_GRACE;
@@ -27,7 +32,12 @@ use crate::drain::GOAWAY_GRACE;
 /// The calls of a server, as a part of the state of its connections.
 #[derive(Debug)]
 pub(super) struct CallQueue {
-    slots: FairLimiter,
+    /// The number of slots.
+    slots: usize,
+    /// The calls that hold a slot.
+    running: usize,
+    /// The connections that hold at least one slot.
+    holders: usize,
     in_flight: usize,
     waiting: VecDeque<Waiter>,
 }
@@ -56,7 +66,7 @@ const TOO_MANY_CALLS: &str = "too many calls are running; try again later";
 
 impl CallQueue {
     pub(super) fn new(slots: usize) -> Self {
-        Self { slots: FairLimiter::new(slots), in_flight: 0, waiting: VecDeque::new() }
+        Self { slots, running: 0, holders: 0, in_flight: 0, waiting: VecDeque::new() }
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -65,7 +75,7 @@ impl CallQueue {
 
     /// How many calls hold a slot.
     pub(super) fn running(&self) -> usize {
-        self.slots.in_use()
+        self.running
     }
 
     /// The calls that wait for a slot, in the order of their arrival.
@@ -75,12 +85,18 @@ impl CallQueue {
 
     /// Whether one more call may be in flight without a slot.
     fn has_room(&self) -> bool {
-        self.in_flight - self.slots.in_use() < self.slots.capacity()
+        self.in_flight - self.running < self.slots
+    }
+
+    /// Whether a connection that holds `held` slots may have one more.
+    fn admits(&self, held: usize) -> bool {
+        let remaining = (self.slots / 2).saturating_sub(self.running.saturating_sub(self.holders));
+        self.running < self.slots && (held == 0 || held <= remaining)
     }
 
     /// Removes a connection whose calls hold `slots` slots. The slots remain in use until each is released.
     pub(super) fn remove_connection(&mut self, id: ClientId, slots: usize) {
-        self.slots.remove_holder(slots);
+        self.holders -= usize::from(slots > 0);
         self.waiting.retain(|waiter| waiter.connection.id != id);
     }
 }
@@ -96,10 +112,12 @@ impl State {
     /// Takes a slot, if the connection may have one more.
     fn take_slot(&mut self, connection: &Arc<ConnectionHandle>) -> Option<CallSlot> {
         let held = &mut self.members.get_mut(&connection.id)?.slots;
-        if !self.calls.slots.admits(*held) {
+        if !self.calls.admits(*held) {
             return None;
         }
-        self.calls.slots.acquire(held);
+        self.calls.holders += usize::from(*held == 0);
+        self.calls.running += 1;
+        *held += 1;
         Some(CallSlot(Arc::clone(connection)))
     }
 
@@ -120,7 +138,7 @@ impl State {
     fn next_waiter(&self) -> Option<usize> {
         let held_by = |waiter: &Waiter| self.members.get(&waiter.connection.id).map_or(0, |member| member.slots);
         let held = self.calls.waiting.iter().map(held_by).enumerate();
-        held.filter(|(_, held)| self.calls.slots.admits(*held)).min_by_key(|(_, held)| *held).map(|(index, _)| index)
+        held.filter(|(_, held)| self.calls.admits(*held)).min_by_key(|(_, held)| *held).map(|(index, _)| index)
     }
 }
 
@@ -207,7 +225,11 @@ impl Drop for CallSlot {
     fn drop(&mut self) {
         let mut guard = self.0.connections.lock();
         let state = &mut *guard;
-        state.calls.slots.release(state.members.get_mut(&self.0.id).map(|member| &mut member.slots));
+        state.calls.running -= 1;
+        if let Some(member) = state.members.get_mut(&self.0.id) {
+            member.slots -= 1;
+            state.calls.holders -= usize::from(member.slots == 0);
+        }
         // Under the same lock, so that no new call takes the slot before those that wait.
         let taken = state.take_slots_for_waiting();
         drop(guard);

@@ -47,9 +47,8 @@ impl LruQueue {
         self.entries.pop_first().map(|(rank, id)| (rank.class, id))
     }
 
-    /// Returns the connections of a class, least recently used first.
-    pub(super) fn of_class(&self, class: EvictionClass) -> impl Iterator<Item = ClientId> {
-        let bounds = Rank { class, pushed: 0 }..=Rank { class, pushed: u64::MAX };
-        self.entries.range(bounds).map(|(_, id)| *id)
+    /// Returns how many connections of a class the queue has.
+    pub(super) fn count_of(&self, class: EvictionClass) -> usize {
+        self.entries.keys().filter(|rank| rank.class == class).count()
     }
 }

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use os_win32::event_log;
 use tokio::sync::Notify;
-use tokio::time::timeout;
 use windows_service::service::{
     ServiceControl, ServiceControlAccept, ServiceExitCode, ServiceState, ServiceStatus, ServiceType,
 };
@@ -24,7 +23,7 @@ use windows_service::{define_windows_service, service_dispatcher};
 use super::super::{backend, named_pipes};
 use super::{REPORT_INTERVAL, WAIT_HINT, code, failed, folders};
 use crate::flags::Flags;
-use crate::service::NAME;
+use crate::service::{NAME, report_until_stopped};
 use crate::{log, serve};
 
 /// The service control manager did not start this process.
@@ -87,16 +86,7 @@ async fn serve_and_report(flags: &Flags, reporter: &StatusReporter) -> Result<()
         served = serving.as_mut() => return served,
         () = stopping.notified() => tracing::info!("stopping: waiting for running calls"),
     }
-    let mut checkpoint = 0;
-    loop {
-        checkpoint += 1;
-        if let Err(error) = reporter.stopping(checkpoint) {
-            tracing::warn!(%error, "cannot report progress to Windows; still waiting for running calls");
-        }
-        if let Ok(served) = timeout(REPORT_INTERVAL, serving.as_mut()).await {
-            return served;
-        }
-    }
+    report_until_stopped(serving, REPORT_INTERVAL, |checkpoint| reporter.stopping(checkpoint)).await
 }
 
 /// Handles a control from the service control manager.
