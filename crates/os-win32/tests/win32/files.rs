@@ -4,9 +4,9 @@ use std::fs;
 
 use crate::scratch::{Scratch, directory, wide};
 use crate::skip::skipped;
-use os::abi::{FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FileBasicInfo, FileIdBothDirInfo};
-use os::{Access, FileInfo, Handle, Open, Options, Os as _, OsError, PathForm, U16String};
-use zerocopy::{FromBytes, IntoBytes};
+use os::abi::FileIdBothDirInfo;
+use os::{Access, Handle, Open, Options, Os as _, OsError, PathForm, U16String};
+use zerocopy::FromBytes;
 
 /// Opens a link itself and not its target, as the storage operations do.
 fn itself(access: Access) -> Open {
@@ -113,28 +113,4 @@ fn a_short_name_opens_the_file_with_the_long_name() {
     let opened = parent.open_child(&short, &directory()).unwrap();
     let path = opened.final_path(PathForm::Dos).unwrap().to_string().unwrap();
     assert!(path.ends_with(r"\A rather long name.directory"), "{path}");
-}
-
-#[test]
-fn a_buffer_may_have_any_alignment() {
-    let scratch = Scratch::new("misaligned");
-    fs::write(scratch.join("file"), "x").unwrap();
-    let parent = scratch.open();
-    let access = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
-    let file = parent.open_child(&wide("file"), &itself(access)).unwrap();
-    let mut buffer = vec![0_u8; 4096];
-    for skip in 0..8 {
-        let size = size_of::<FileBasicInfo>();
-        let read_only = FileBasicInfo { attributes: FILE_ATTRIBUTE_READONLY, ..FileBasicInfo::default() };
-        buffer[skip..skip + size].copy_from_slice(read_only.as_bytes());
-        file.set(FileInfo::Basic, &buffer[skip..skip + size]).unwrap();
-        file.query(FileInfo::Basic, &mut buffer[skip..skip + size]).unwrap();
-        let (read, _) = FileBasicInfo::read_from_prefix(&buffer[skip..]).unwrap();
-        assert_eq!(read.attributes & FILE_ATTRIBUTE_READONLY, FILE_ATTRIBUTE_READONLY);
-        let normal = FileBasicInfo { attributes: FILE_ATTRIBUTE_NORMAL, ..FileBasicInfo::default() };
-        file.set(FileInfo::Basic, normal.as_bytes()).unwrap();
-        parent.list(true, &mut buffer[skip..]).unwrap();
-        let (head, _) = FileIdBothDirInfo::read_from_prefix(&buffer[skip..]).unwrap();
-        assert_ne!(head.file_name_length, 0);
-    }
 }

@@ -3,7 +3,6 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-use std::sync::mpsc;
 use std::time::Duration;
 
 use csi_proxy_os_win32::Windows;
@@ -209,35 +208,15 @@ fn more_dependents_than_fit_into_the_first_buffer_are_all_listed() {
     assert_eq!(listed, expected);
 }
 
-/// Calls `StartService` of the service's WMI object, which returns when the service has responded.
-fn start_by_wmi(service: &Installed, timeout: Duration) -> CallStatus {
-    let wmi = service.windows.wmi();
-    let clock = service.windows.clock();
-    let wql = format!("SELECT * FROM Win32_Service WHERE Name='{}'", service.name);
-    let found = wmi.query(Namespace::CimV2, &wql, clock.now() + Duration::from_mins(1)).unwrap();
-    wmi.call(&MethodCall::new(Namespace::CimV2, &found[0].path, "StartService", &[]), clock.now() + timeout).unwrap()
-}
-
 #[test]
 fn a_method_of_an_instance_is_called_on_that_instance() {
     let _turn = turn();
     let service = Installed::new("instance");
-    let status = start_by_wmi(&service, Duration::from_mins(1));
+    let wmi = service.windows.wmi();
+    let deadline = service.windows.clock().now() + Duration::from_mins(1);
+    let wql = format!("SELECT * FROM Win32_Service WHERE Name='{}'", service.name);
+    let found = wmi.query(Namespace::CimV2, &wql, deadline).unwrap();
+    let status = wmi.call(&MethodCall::new(Namespace::CimV2, &found[0].path, "StartService", &[]), deadline).unwrap();
     assert!(matches!(status, CallStatus::Done(Returned { code: 0, .. })));
-    service.wait_until(RUNNING);
-}
-
-#[test]
-fn a_method_that_has_not_ended_at_its_deadline_keeps_running_and_reports_its_end() {
-    let _turn = turn();
-    let mut description = Installed::description("slow");
-    description.launch_arguments.push("2000".into());
-    let service = Installed::install(description);
-    let CallStatus::StillRunning(pending) = start_by_wmi(&service, Duration::from_millis(500)) else {
-        panic!("a service that sleeps for two seconds started within half a second");
-    };
-    let (ended, has_ended) = mpsc::channel();
-    pending.when_ended(Box::new(move || ended.send(()).unwrap()));
-    has_ended.recv_timeout(Duration::from_mins(1)).unwrap();
     service.wait_until(RUNNING);
 }

@@ -92,32 +92,6 @@ fn the_namespaces_of_storage_and_smb_exist() {
 }
 
 #[test]
-fn a_query_whose_deadline_has_passed_times_out() {
-    let held = turn();
-    let windows = Windows::new();
-    let now = windows.clock().now();
-    let answer = windows.wmi().query(Namespace::CimV2, "SELECT * FROM Win32_BIOS", now);
-    assert_eq!(answer, Err(OsError::WMI_TIMED_OUT));
-    drop(held);
-}
-
-#[test]
-fn a_method_whose_deadline_has_passed_is_not_called() {
-    let held = turn();
-    let windows = Windows::new();
-    let now = windows.clock().now();
-    let key = r"SOFTWARE\csi-proxy-test-deadline";
-    let arguments = [("hDefKey", LOCAL_MACHINE), ("sSubKeyName", Value::Text(key.into()))];
-    let answer = windows.wmi().call(&MethodCall::new(Namespace::CimV2, "StdRegProv", "CreateKey", &arguments), now);
-    assert!(matches!(answer, Err(OsError::WMI_TIMED_OUT)));
-    // When a second request to the same pool has ended, every request before it in the queue has ended.
-    windows.wmi().query(Namespace::CimV2, "SELECT * FROM Win32_BIOS", in_a_minute(&windows)).unwrap();
-    drop(held);
-    let arguments = [("hDefKey", LOCAL_MACHINE), ("sSubKeyName", Value::Text(key.into()))];
-    assert_ne!(call("StdRegProv", "EnumKey", &arguments).unwrap().code, 0, "the key does not exist");
-}
-
-#[test]
 fn a_method_of_a_class_returns_its_code_and_its_output() {
     for key in [Value::Text(WINDOWS_NT.into()), Value::Secret(Secret::new(WINDOWS_NT.into()))] {
         let arguments =
