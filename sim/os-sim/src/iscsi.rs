@@ -381,6 +381,3 @@ impl Session {
 fn default_port() -> u16 {
     DEFAULT_PORT
 }
-
-#[cfg(test)]
-mod tests;

@@ -452,6 +452,3 @@ fn split(remote: &str) -> Option<(String, String)> {
     let share = parts.next()?;
     (!host.is_empty() && !share.is_empty()).then(|| (host.to_owned(), share.to_owned()))
 }
-
-#[cfg(test)]
-mod tests;

@@ -23,13 +23,6 @@ fn raw_volume() -> Sim {
 }
 
 #[test]
-fn a_sleep_advances_the_clock() {
-    let node = node().build();
-    node.clock().sleep(Duration::from_hours(1));
-    assert_eq!(node.now(), Time(Duration::from_hours(1)));
-}
-
-#[test]
 fn a_method_call_waits_until_its_deadline() {
     let node = raw_volume();
     let deadline = Time(Duration::from_millis(700));
