@@ -74,27 +74,6 @@ fn names_may_have_any_characters() {
 }
 
 #[test]
-fn a_path_of_several_names_is_opened_below_a_directory() {
-    let scratch = Scratch::new("below");
-    fs::create_dir_all(scratch.join("a/b")).unwrap();
-    fs::write(scratch.join("a/b/file"), "content").unwrap();
-    let parent = scratch.open();
-    for (path, outcome) in [
-        ("a", None),
-        (r"a\B", None),
-        (r"a\b\file", None),
-        (r"a\b\missing", Some(OsError::FILE_NOT_FOUND)),
-        (r"a\missing\b", Some(OsError::PATH_NOT_FOUND)),
-        (r"a\b\file\x", Some(OsError::PATH_NOT_FOUND)),
-    ] {
-        let opened = parent.open_below(&wide(path), &itself(Access::READ_ATTRIBUTES));
-        assert_eq!(opened.err(), outcome, "{path}");
-    }
-    let created = parent.open_below(&wide(r"a\b\new"), &Open::new_directory(Access::READ_ATTRIBUTES)).unwrap();
-    assert!(created.final_path(PathForm::Dos).unwrap().to_string().unwrap().ends_with(r"\a\b\new"));
-}
-
-#[test]
 fn a_path_longer_than_nt_allows_is_refused() {
     let scratch = Scratch::new("toolong");
     let path = scratch.nt("").join(&wide(&"n".repeat(33_000)));

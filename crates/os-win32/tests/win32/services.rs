@@ -8,7 +8,7 @@ use std::time::Duration;
 use csi_proxy_os_win32::Windows;
 use os::{CallStatus, MethodCall, Namespace, Os as _, OsError, Returned, Service, ServiceAccess};
 use windows_service::service::{
-    ServiceAccess as Access, ServiceDependency, ServiceErrorControl, ServiceInfo, ServiceStartType, ServiceType,
+    ServiceAccess as Access, ServiceErrorControl, ServiceInfo, ServiceStartType, ServiceType,
 };
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
@@ -29,12 +29,6 @@ struct Installed {
 impl Installed {
     fn new(test: &str) -> Self {
         Self::install(Self::description(test))
-    }
-
-    /// Installs a service that depends on `other`.
-    fn depending(test: &str, other: &Self) -> Self {
-        let dependencies = vec![ServiceDependency::Service((&other.name).into())];
-        Self::install(ServiceInfo { dependencies, ..Self::description(test) })
     }
 
     /// Returns the default configuration of a service.
@@ -137,15 +131,6 @@ fn a_service_starts_and_stops() {
 }
 
 #[test]
-fn a_service_that_does_not_exist_and_an_invalid_name_are_different_errors() {
-    let _turn = turn();
-    let windows = Windows::new();
-    let open = |name| windows.open_service(&wide(name), ServiceAccess::Query).err();
-    assert_eq!(open("csi-proxy-test-no-such-service"), Some(OsError::SERVICE_DOES_NOT_EXIST));
-    assert_eq!(open(r"a\b/c"), Some(OsError::INVALID_NAME));
-}
-
-#[test]
 fn a_disabled_service_does_not_start() {
     let _turn = turn();
     let service = Installed::install(ServiceInfo {
@@ -167,45 +152,6 @@ fn a_service_opened_for_queries_cannot_be_started_or_stopped() {
         return skipped_by_wine("EnumDependentServicesW without the access right lists nothing");
     }
     assert_eq!(dependents, Err(OsError::ACCESS_DENIED));
-}
-
-#[test]
-fn running_dependents_are_listed_in_the_order_to_stop_them_and_prevent_a_stop() {
-    let _turn = turn();
-    let base = Installed::new("base");
-    let middle = Installed::depending("middle", &base);
-    let top = Installed::depending("top", &middle);
-    let dependents = || base.open(ServiceAccess::Stop).active_dependents().unwrap();
-    assert!(dependents().is_empty(), "stopped services are not listed");
-    for service in [&base, &middle, &top] {
-        service.start();
-    }
-    if dependents().is_empty() {
-        return skipped_by_wine("EnumDependentServicesW lists nothing");
-    }
-    assert_eq!(dependents(), [wide(&top.name), wide(&middle.name)]);
-    assert_eq!(base.open(ServiceAccess::Stop).stop(), Err(OsError::DEPENDENT_SERVICES_RUNNING));
-    for service in [&top, &middle, &base] {
-        service.stop();
-    }
-}
-
-#[test]
-fn more_dependents_than_fit_into_the_first_buffer_are_all_listed() {
-    let _turn = turn();
-    let base = Installed::new("many");
-    let others: Vec<_> = (0..4).map(|number| Installed::depending(&format!("many-{number}"), &base)).collect();
-    base.start();
-    for other in &others {
-        other.start();
-    }
-    let mut listed = base.open(ServiceAccess::Stop).active_dependents().unwrap();
-    if listed.is_empty() {
-        return skipped_by_wine("EnumDependentServicesW lists nothing");
-    }
-    listed.sort();
-    let expected: Vec<_> = others.iter().map(|other| wide(&other.name)).collect();
-    assert_eq!(listed, expected);
 }
 
 #[test]
