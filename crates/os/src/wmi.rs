@@ -18,6 +18,9 @@ pub enum Namespace {
 }
 
 impl Namespace {
+    /// All namespaces, in the order of the variants.
+    pub const ALL: [Self; 4] = [Self::CimV2, Self::Storage, Self::Iscsi, Self::Smb];
+
     /// Returns the path of the namespace.
     pub const fn path(self) -> &'static str {
         match self {
