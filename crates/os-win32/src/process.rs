@@ -22,7 +22,7 @@ use crate::{buffer, error};
 /// table, a power of two.
 const EXTENDED_HANDLE_INFORMATION: SYSTEM_INFORMATION_CLASS = 64;
 
-/// The size of what precedes the first handle: the number of handles and a reserved field.
+/// The size of the header, which has the number of handles and a reserved field.
 const HANDLE_LIST_HEADER: usize = 2 * size_of::<usize>();
 
 /// The size of a handle's entry: its object, its process, its value, and 16 bytes of access rights, type and attributes.

@@ -1,6 +1,6 @@
 //! Control codes, sent to the named pipe file system, which every system has.
 //!
-//! The tests show what also applies to disks: input and output are passed, and an answer that does not fit is an error with
+//! The results also apply to disks: input and output are passed, and an answer that does not fit is an error with
 //! the first bytes in the buffer.
 
 use std::sync::Arc;

@@ -150,7 +150,7 @@ async fn a_name_is_free_again_after_its_listener_is_dropped() {
 }
 
 #[tokio::test]
-async fn who_may_connect_may_not_change_who_may() {
+async fn a_client_may_not_change_the_descriptor() {
     let path = path("change");
     let mut listener = listener(&path);
     let open = |access| OpenOptions::new().access_mode(access).open(&path);

@@ -245,13 +245,13 @@ fn a_request_to_a_full_queue_fails_at_once() {
     });
 }
 
-/// What a pool with one connection, which is idle, does after each error.
+/// Each case starts with a pool that has one idle connection.
 #[test]
-fn a_broken_connection_is_replaced_and_only_what_was_not_sent_is_repeated() {
+fn a_broken_connection_is_replaced_and_a_sent_method_is_not_repeated() {
     let unknown = OsError(0x8001_0fff);
     let query = |error| vec![(Call::Query, error)];
-    // The steps that fail; the result of a query, or of a method if the steps are those of a method; how often the method was
-    // sent, and the number of connections after another query.
+    // The steps that fail, the result of the query or method, how often the method was sent, and the number of connections after
+    // another query.
     for (steps, expected, sent, connections) in [
         (query(OsError::RPC_SERVER_UNAVAILABLE), Ok(()), 0, 2),
         (query(unknown), Ok(()), 0, 2),

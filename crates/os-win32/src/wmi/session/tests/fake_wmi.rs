@@ -28,7 +28,7 @@ use windows::core::{
 
 use super::super::Apartment;
 
-/// How the fake behaves, and what it has recorded.
+/// The behaviour of the fake, and the calls that it has recorded.
 pub(super) struct State {
     /// The number of objects that a query returns.
     pub(super) results: usize,
