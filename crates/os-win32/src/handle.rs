@@ -49,16 +49,12 @@ static ANONYMOUS: SECURITY_QUALITY_OF_SERVICE = SECURITY_QUALITY_OF_SERVICE {
     EffectiveOnly: false,
 };
 
-/// Opens or creates `name`: an absolute NT path or, with `root`, the name of an entry of that directory.
+/// Opens or creates `name`: an absolute NT path or, with `root`, the name of an entry or a path below that directory.
+/// `flags` are added to `OBJ_CASE_INSENSITIVE`.
 ///
-/// `OBJ_DONT_REPARSE` is not needed: a single component opened with `FILE_OPEN_REPARSE_POINT` follows no link, and
+/// A single component does not need `OBJ_DONT_REPARSE`: opened with `FILE_OPEN_REPARSE_POINT` it follows no link, and
 /// without that option the caller wants the link to be followed.
-pub(crate) fn open(root: Option<BorrowedHandle<'_>>, name: &U16Str, how: &Open) -> OsResult<NtHandle> {
-    open_with(root, name, how, OBJ_CASE_INSENSITIVE)
-}
-
-/// Opens or creates `name` as [`open`] does, with these flags in the field `Attributes` of `OBJECT_ATTRIBUTES`.
-fn open_with(
+pub(crate) fn open(
     root: Option<BorrowedHandle<'_>>,
     name: &U16Str,
     how: &Open,
@@ -71,7 +67,7 @@ fn open_with(
         Length: buffer::size::<OBJECT_ATTRIBUTES>(),
         RootDirectory: root.map_or(ptr::null_mut(), |root| root.as_raw_handle()),
         ObjectName: &raw const object_name,
-        Attributes: flags,
+        Attributes: OBJ_CASE_INSENSITIVE | flags,
         SecurityDescriptor: ptr::null(),
         SecurityQualityOfService: &raw const ANONYMOUS,
     };
@@ -121,12 +117,11 @@ impl NtHandle {
 
 impl Handle for NtHandle {
     fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        Ok(Box::new(open(Some(self.0.as_handle()), name, how)?))
+        Ok(Box::new(open(Some(self.0.as_handle()), name, how, 0)?))
     }
 
     fn open_below(&self, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        let flags = OBJ_CASE_INSENSITIVE | OBJ_DONT_REPARSE;
-        Ok(Box::new(open_with(Some(self.0.as_handle()), path, how, flags)?))
+        Ok(Box::new(open(Some(self.0.as_handle()), path, how, OBJ_DONT_REPARSE)?))
     }
 
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {

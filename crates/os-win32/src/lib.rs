@@ -69,7 +69,7 @@ impl Default for Windows {
 
 impl Os for Windows {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
-        Ok(Box::new(handle::open(None, path.as_u16str(), how)?))
+        Ok(Box::new(handle::open(None, path.as_u16str(), how, 0)?))
     }
 
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {

@@ -15,11 +15,7 @@ pub struct NtPath(U16String);
 impl NtPath {
     /// Returns the root directory of the drive `letter`: `\??\C:\`.
     pub fn drive_root(letter: char) -> Self {
-        let mut root = U16String::with_capacity(r"\??\C:\".len());
-        root.push_str(r"\??\");
-        root.push_char(letter);
-        root.push_str(r":\");
-        Self(root)
+        Self::from_text(&format!(r"\??\{letter}:\"))
     }
 
     /// Returns the path of a disk by its number: `\??\PhysicalDrive2`.
@@ -29,12 +25,12 @@ impl NtPath {
 
     /// Returns the path of a volume as a device, which has no final backslash: `\??\Volume{...}`.
     pub fn volume(id: Uuid) -> Self {
-        Self::of_volume(id, "}")
+        Self::from_text(&format!(r"\??\Volume{{{id}}}"))
     }
 
     /// Returns the root directory of a volume's file system: `\??\Volume{...}\`.
     pub fn volume_root(id: Uuid) -> Self {
-        Self::of_volume(id, r"}\")
+        Self::from_text(&format!(r"\??\Volume{{{id}}}\"))
     }
 
     /// Converts a Win32 path that begins with `\\?\`, `\\.\`, `\\` (a UNC path) or a drive.
@@ -70,17 +66,6 @@ impl NtPath {
     /// Returns the path in the form that Windows expects.
     pub fn as_u16str(&self) -> &U16Str {
         &self.0
-    }
-
-    fn of_volume(id: Uuid, end: &str) -> Self {
-        const BEGIN: &str = r"\??\Volume{";
-        let mut digits = Uuid::encode_buffer();
-        let digits = id.hyphenated().encode_lower(&mut digits);
-        let mut path = U16String::with_capacity(BEGIN.len() + digits.len() + end.len());
-        path.push_str(BEGIN);
-        path.push_str(digits);
-        path.push_str(end);
-        Self(path)
     }
 
     fn from_text(text: &str) -> Self {

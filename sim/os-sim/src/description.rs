@@ -98,7 +98,6 @@ pub struct DiskDescription {
     /// Whether the volume can be read.
     pub volume: VolumeHealth,
     /// The GUID of the volume. Default: a generated GUID.
-    #[serde(with = "guid")]
     pub volume_id: Option<Uuid>,
     /// The extents of the volume on other disks.
     pub spans: Vec<Span>,
@@ -318,22 +317,6 @@ mod bus {
             let names = NAMES.map(|(known, _)| known).join(", ");
             D::Error::custom(format!("unknown bus {name:?}: use {names} or a number"))
         })
-    }
-}
-
-/// Reads and writes a GUID that may be left out.
-mod guid {
-    use super::{Deserialize, Deserializer, Serialize, Serializer, Uuid};
-    use serde::de::Error;
-
-    #[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
-    pub(super) fn serialize<S: Serializer>(guid: &Option<Uuid>, to: S) -> Result<S::Ok, S::Error> {
-        guid.map(|guid| guid.to_string()).serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Uuid>, D::Error> {
-        let text = String::deserialize(from)?;
-        text.parse().map(Some).map_err(|_| D::Error::custom(format!("{text:?} is not a GUID")))
     }
 }
 

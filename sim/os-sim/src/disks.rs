@@ -24,6 +24,10 @@ const GPT_ENTRIES: u64 = 128 * 128;
 /// The end of the Microsoft reserved partition.
 const RESERVED_END: u64 = 16 << 20;
 
+/// The vendor and the product of every disk, as the device reports them.
+pub(crate) const VENDOR: &str = "Msft    ";
+pub(crate) const PRODUCT: &str = "Virtual Disk    ";
+
 /// A disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
@@ -46,8 +50,6 @@ pub(crate) struct Disk {
     pub offline_again: u32,
     pub bus: u32,
     pub location: String,
-    pub vendor: String,
-    pub product: String,
     pub serial: Option<String>,
     /// The serial number that the storage provider reports. Default: `serial`.
     pub provider_serial: Option<String>,
@@ -191,13 +193,7 @@ impl Disk {
     /// Returns the path of the disk's device interface.
     pub(crate) fn interface(&self) -> String {
         let bus = if self.bus == os::abi::BusType::NVME.0 { "nvme" } else { "scsi" };
-        let clean = |text: &str| text.trim().to_lowercase().replace(' ', "_");
-        format!(
-            r"\\?\{bus}#disk&ven_{}&prod_{}#{}#{{{DISK_INTERFACE}}}",
-            clean(&self.vendor),
-            clean(&self.product),
-            self.instance
-        )
+        format!(r"\\?\{bus}#disk&ven_msft&prod_virtual_disk#{}#{{{DISK_INTERFACE}}}", self.instance)
     }
 
     /// Returns the first usable byte of a GPT disk: after the protective MBR, the header and the entries.

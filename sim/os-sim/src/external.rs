@@ -29,6 +29,10 @@ impl External<'_> {
         })
     }
 
+    fn change(self, path: &str, follow_last: bool, change: impl FnOnce(&mut FileRecord)) -> OsResult<()> {
+        self.with(|state| state.record_at_mut(path, follow_last).map(change))
+    }
+
     /// Creates a directory and its missing parents (`os.MkdirAll`).
     pub fn mkdir_all(&self, path: &str) -> OsResult<()> {
         self.with(|state| state.make_directories(path))
@@ -133,21 +137,14 @@ impl External<'_> {
 
     /// Sets or clears the read-only attribute.
     pub fn set_read_only(&self, path: &str, read_only: bool) -> OsResult<()> {
-        self.with(|state| {
-            let file = state.record_at_mut(path, true)?;
-            let bit = os::abi::FILE_ATTRIBUTE_READONLY;
-            file.attributes = file.attributes & !bit | if read_only { bit } else { 0 };
-            Ok(())
-        })
+        let bit = os::abi::FILE_ATTRIBUTE_READONLY;
+        self.change(path, true, |file| file.attributes = file.attributes & !bit | if read_only { bit } else { 0 })
     }
 
     /// Sets an access control list that grants no rights. It limits the open calls of processes, but not the operations of
     /// this type.
     pub fn revoke_all_rights(&self, path: &str) -> OsResult<()> {
-        self.with(|state| {
-            state.record_at_mut(path, false)?.grants_nothing = true;
-            Ok(())
-        })
+        self.change(path, false, |file| file.grants_nothing = true)
     }
 
     /// Takes an opportunistic lock on a file or directory and never gives it up. It affects the calls of processes, but not
@@ -167,10 +164,7 @@ impl External<'_> {
 
     /// Sets the owner and the access control list that Windows shows for a file or directory. They do not limit any call.
     pub fn set_access(&self, path: &str, access: SecurityDescriptor) -> OsResult<()> {
-        self.with(|state| {
-            state.record_at_mut(path, true)?.access = Some(access);
-            Ok(())
-        })
+        self.change(path, true, |file| file.access = Some(access))
     }
 
     /// Returns the total and the free bytes of the file system of a path.

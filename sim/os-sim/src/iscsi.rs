@@ -161,17 +161,6 @@ enum Authentication {
     MutualChap,
 }
 
-/// A login request to a target.
-struct Login<'a> {
-    iqn: &'a str,
-    portal: Option<PortalAddress>,
-    authentication: Authentication,
-    user: &'a str,
-    secret: Option<Secret>,
-    persistent: bool,
-    multipath: bool,
-}
-
 impl PortalAddress {
     /// Returns the address of a portal. Port 0 stands for [`DEFAULT_PORT`].
     pub fn new(address: &str, port: u16) -> Self {
@@ -191,11 +180,16 @@ impl fmt::Debug for Chap {
 
 impl Chap {
     /// Returns whether the target accepts a login and, in mutual CHAP, the initiator accepts the target.
-    fn accepts(&self, login: &Login<'_>, initiator: Option<&Secret>) -> bool {
-        let is_known = |user: &str, secret: &str| {
-            user == login.user && login.secret.as_ref().is_some_and(|given| given.expose() == secret)
-        };
-        match (self, login.authentication) {
+    fn accepts(
+        &self,
+        authentication: Authentication,
+        user: &str,
+        secret: Option<&Secret>,
+        initiator: Option<&Secret>,
+    ) -> bool {
+        let is_known =
+            |known: &str, expected: &str| known == user && secret.is_some_and(|given| given.expose() == expected);
+        match (self, authentication) {
             (Self::None, Authentication::None) => true,
             (Self::OneWay { user, secret } | Self::Mutual { user, secret, .. }, Authentication::OneWayChap) => {
                 is_known(user, secret)
@@ -274,29 +268,6 @@ impl Iscsi {
         self.initiator.discovered.retain(|(_, portal)| portal != at);
         let offered = self.targets.iter().filter(|target| target.portals.contains(at));
         self.initiator.discovered.extend(offered.map(|target| (target.iqn.clone(), at.clone())));
-    }
-
-    /// Opens a session and returns its number.
-    fn log_in(&mut self, login: &Login<'_>) -> OsResult<(u64, Option<Effect>)> {
-        let reports: Vec<_> =
-            self.initiator.discovered.iter().filter(|(iqn, _)| iqn.eq_ignore_ascii_case(login.iqn)).collect();
-        let (_, first) = reports.first().ok_or(OsError::ISDSC_TARGET_NOT_FOUND)?;
-        let portal = login.portal.as_ref().unwrap_or(first).clone();
-        if self.is_connected(login.iqn) && !login.multipath {
-            return Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN);
-        }
-        let target = self.target(login.iqn, &portal);
-        let target = target.filter(|_| self.answers(&portal)).ok_or(OsError::ISDSC_CONNECTION_FAILED)?;
-        if !target.chap.accepts(login, self.initiator.secret.as_ref()) {
-            return Err(OsError::ISDSC_AUTHENTICATION_FAILURE);
-        }
-        let iqn = target.iqn.clone();
-        let session = Session { number: 0, iqn, portal, authentication: login.authentication };
-        if login.persistent {
-            self.initiator.favourites.push(session.clone());
-        }
-        let effect = self.open_session(session);
-        Ok((self.initiator.logins, effect))
     }
 
     /// Opens a session. The first session of a target attaches its disks.
@@ -381,6 +352,3 @@ impl Session {
 fn default_port() -> u16 {
     DEFAULT_PORT
 }
-
-#[cfg(test)]
-mod tests;

@@ -213,7 +213,7 @@ impl Services {
             | ServiceState::PausePending
             | ServiceState::Paused => {}
         }
-        if !self.active_dependents(name, now)?.is_empty() {
+        if !self.running_dependents(name)?.is_empty() {
             return Err(OsError::DEPENDENT_SERVICES_RUNNING);
         }
         if service.unstoppable {
@@ -227,16 +227,16 @@ impl Services {
 
     /// Returns the names of the active services that depend on `name`, directly or indirectly, in the order in which to
     /// stop them: the service that was started last is first.
-    pub fn active_dependents(&self, name: &str, now: Time) -> OsResult<Vec<U16String>> {
-        let current = {
-            let mut current = self.clone();
-            current.tick(now);
-            current
-        };
+    pub fn active_dependents(&mut self, name: &str, now: Time) -> OsResult<Vec<U16String>> {
+        self.tick(now);
+        self.running_dependents(name)
+    }
+
+    fn running_dependents(&self, name: &str) -> OsResult<Vec<U16String>> {
         let mut found = BTreeSet::new();
         let mut order = Vec::new();
-        current.dependents(current.position(name)?, &mut found, &mut order);
-        let active = order.into_iter().map(|position| &current.services[position]);
+        self.dependents(self.position(name)?, &mut found, &mut order);
+        let active = order.into_iter().map(|position| &self.services[position]);
         let mut active: Vec<_> = active.filter(|service| service.state != ServiceState::Stopped).collect();
         active.sort_by_key(|service| std::cmp::Reverse(service.started));
         Ok(active.into_iter().map(|service| U16String::from_str(&service.name)).collect())

@@ -163,38 +163,6 @@ impl Server {
     }
 }
 
-/// A user and a password, which `MSFT_SmbGlobalMapping.Create` takes as one text: the user, with a backslash before each
-/// backslash and colon, then a colon and the unescaped password.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Credential {
-    /// The user.
-    pub user: String,
-    /// The password.
-    pub password: Secret,
-}
-
-impl Credential {
-    /// Parses `text`.
-    ///
-    /// Returns `None` for a text without a colon, and for a user that was not escaped: a backslash precedes a character
-    /// that is neither a backslash nor a colon.
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut user = String::new();
-        let mut characters = text.char_indices();
-        while let Some((at, character)) = characters.next() {
-            match character {
-                ':' => return Some(Self { user, password: Secret::new(text[at + 1..].to_owned()) }),
-                '\\' => match characters.next()? {
-                    (_, escaped @ ('\\' | ':')) => user.push(escaped),
-                    _ => return None,
-                },
-                _ => user.push(character),
-            }
-        }
-        None
-    }
-}
-
 impl Default for Smb {
     fn default() -> Self {
         Self { servers: Vec::new(), forbids_stored_credentials: false, timeout: CONNECT_TIMEOUT, mappings: Vec::new() }
@@ -336,9 +304,9 @@ impl Smb {
         let persistent = arguments.bool("Persistent")?.unwrap_or(true);
         let credential = match arguments.secret("Credential")?.filter(|credential| !credential.expose().is_empty()) {
             None => None,
-            Some(text) => Some(Credential::parse(text.expose()).ok_or(OsError::INVALID_PARAMETER)?),
+            Some(text) => Some(split_credential(text.expose()).ok_or(OsError::INVALID_PARAMETER)?),
         };
-        let (user, password) = credential.map(|credential| (credential.user, credential.password)).unzip();
+        let (user, password) = credential.unzip();
         let mapping = Mapping { remote, user, persistent, status: Status::Ok, privacy, restored: false, changes: 0 };
         Ok(created("CreatedMapping", self.map(mapping, password)?))
     }
@@ -444,6 +412,24 @@ static METHODS: [Method; 2] = [
     method(GLOBAL_MAPPING, "Remove", "Force"),
 ];
 
+/// Splits a credential into the user and the password: `\\` and `\:` stand for a backslash and a colon in the name of the
+/// user, and the first other colon ends the name.
+fn split_credential(text: &str) -> Option<(String, Secret)> {
+    let mut user = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            ':' => return Some((user, Secret::new(text[at + 1..].to_owned()))),
+            '\\' => match characters.next()? {
+                (_, escaped @ ('\\' | ':')) => user.push(escaped),
+                _ => return None,
+            },
+            _ => user.push(character),
+        }
+    }
+    None
+}
+
 /// Returns the host and share of a UNC path in lower case.
 fn split(remote: &str) -> Option<(String, String)> {
     let lower = remote.to_lowercase();
@@ -452,6 +438,3 @@ fn split(remote: &str) -> Option<(String, String)> {
     let share = parts.next()?;
     (!host.is_empty() && !share.is_empty()).then(|| (host.to_owned(), share.to_owned()))
 }
-
-#[cfg(test)]
-mod tests;

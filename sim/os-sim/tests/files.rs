@@ -28,24 +28,6 @@ fn dispose(handle: &dyn Handle, flags: u32) -> OsResult<()> {
 }
 
 #[test]
-fn the_state_is_consistent_while_a_deleted_file_is_open() {
-    for flags in [FILE_DISPOSITION_DELETE, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX] {
-        let file = format!(r"{ROOT}\file");
-        let node = node().file(&file, "x").build();
-        let reader = existing(&node, &file, Access::READ_DATA, Options::empty()).unwrap();
-        let deleter = existing(&node, &file, Access::DELETE, Options::empty()).unwrap();
-        dispose(&*deleter, flags).unwrap();
-        node.invariants().unwrap();
-        drop(deleter);
-        node.invariants().unwrap();
-        drop(reader);
-        node.invariants().unwrap();
-        assert!(!node.external().exists(&file));
-        assert_eq!(node.open_handles(), 0);
-    }
-}
-
-#[test]
 fn deleting_a_mount_point_does_not_change_the_volume() {
     let node = node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\m").file(r"C:\m\data", "kept").build();
     let before = node.volume_on(1).unwrap().id;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use os::{CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Value};
+use os::{
+    Access, CallStatus, Instance, MethodCall, Namespace, NtPath, Open, Options, Os, OsError, OsResult, U16String, Value,
+};
 use os_sim::{Sim, node};
 
 const GIB: u64 = 1 << 30;
@@ -25,8 +27,10 @@ fn text(text: &str) -> Value {
 }
 
 #[test]
-fn mapping_a_share_of_an_unreachable_server_continues_after_the_deadline() {
-    let node = Sim::from_toml("[[smb_server]]\nhost = 'server'\nreachable = false").unwrap();
+fn a_call_to_a_server_that_does_not_answer_takes_the_timeout_and_continues_after_the_deadline() {
+    let server = "[[smb_server]]\nhost = 'server'\nreachable = false\n";
+    let portal = "[[iscsi_portal]]\naddress = '10.0.0.2'\nreachable = false\n";
+    let node = Sim::from_toml(&format!("{server}{portal}")).unwrap();
     let remote = [("RemotePath", text(r"\\server\share"))];
     let soon = node.now() + Duration::from_secs(10);
     let status =
@@ -34,6 +38,30 @@ fn mapping_a_share_of_an_unreachable_server_continues_after_the_deadline() {
     assert!(matches!(status, CallStatus::StillRunning(_)));
     assert_eq!((node.now(), node.running_jobs()), (soon, 1));
     assert_eq!(call(&node, Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &remote), Err(OsError::BAD_NETPATH));
+    let after_server = node.now();
+    assert_eq!(after_server - soon, Duration::from_secs(30));
+    let portal = [("TargetPortalAddress", text("10.0.0.2"))];
+    let added = call(&node, Namespace::Storage, "MSFT_iSCSITargetPortal", "New", &portal);
+    assert_eq!(added, Err(OsError::ISDSC_CONNECTION_FAILED));
+    assert_eq!(node.now() - after_server, Duration::from_secs(15));
+}
+
+#[test]
+fn the_use_of_a_mapping_changes_its_status() {
+    const OK: Option<u32> = Some(0);
+    const DISCONNECTED: Option<u32> = Some(2);
+    let node = node().smb_server("nas").share("data").user("anna", "right").build();
+    let mapping = [("RemotePath", text(r"\\nas\data")), ("Credential", text(r"NAS\\anna:right"))];
+    assert_eq!(call(&node, Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &mapping), Ok(0));
+    let status = || query(&node, Namespace::Smb, "SELECT * FROM MSFT_SmbGlobalMapping")[0].u32("Status");
+    let share = NtPath::from_win32(&U16String::from_str(r"\\nas\data"));
+    let open = || node.open(&share, &Open::existing(Access::READ_DATA, Options::empty())).map(drop);
+    node.reboot();
+    assert_eq!((status(), open(), status()), (DISCONNECTED, Ok(()), OK));
+    assert!(node.rotate_smb_password("nas", "anna", "new"));
+    assert_eq!((open(), status()), (Err(OsError::LOGON_FAILURE), OK), "Windows does not notice the new password");
+    assert!(node.set_smb_reachable("nas", false));
+    assert_eq!((open(), status()), (Err(OsError::BAD_NETPATH), DISCONNECTED));
 }
 
 fn log_in(os: &dyn Os) {
@@ -66,6 +94,24 @@ fn the_disks_of_a_target_are_attached_during_its_session() {
     log_in(&node);
     assert_eq!(node.disk(1).unwrap().layout, "gpt", "it is the same logical unit");
     node.invariants().unwrap();
+}
+
+#[test]
+fn the_disks_of_two_sessions_are_detached_with_the_last_session() {
+    let node = node().iscsi_portal("10.0.0.1", 0).target(IQN).lun(GIB).build();
+    log_in(&node);
+    let sessions = || query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSISession");
+    for _ in 0..2 {
+        assert_eq!(call(&node, Namespace::Storage, &sessions()[0].path, "Register", &[]), Ok(0));
+    }
+    node.reboot();
+    assert_eq!((sessions().len(), node.disks().len()), (2, 2), "disk 0 and the disk of the target");
+    let target = &query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSITarget")[0].path;
+    for left in [2, 1] {
+        let session = [("SessionIdentifier", text(sessions()[0].text("SessionIdentifier").expect("an identifier")))];
+        assert_eq!(call(&node, Namespace::Storage, target, "Disconnect", &session), Ok(0));
+        assert_eq!(node.disks().len(), left);
+    }
 }
 
 #[test]

@@ -121,6 +121,15 @@ fn a_fast_node_waits_for_nothing() {
     assert_eq!(waits.count(), 0, "{file}");
 }
 
+#[test]
+fn a_description_does_not_print_its_passwords_and_secrets() {
+    let server = "[[smb_server]]\nhost = 'h'\nusers = [{ name = 'u', password = 'hunter2' }]\n";
+    let target = "[[iscsi_portal]]\naddress = 'p'\n[[iscsi_target]]\niqn = 'iqn'\nportals = [{ address = 'p' }]\n";
+    let chap = "chap = { type = 'mutual', user = 'u', secret = 'hunter2', target_secret = 'hunter2' }\n";
+    let description = Description::from_toml(&format!("{server}{target}{chap}")).expect("the description is valid");
+    assert!(!format!("{description:?}").contains("hunter2"));
+}
+
 /// Returns the keys that the parser accepts in the place of the key `no_such_key` of a node file.
 fn accepted(file: &str) -> BTreeSet<String> {
     let error = Description::from_toml(file).expect_err("an unknown key").to_string();

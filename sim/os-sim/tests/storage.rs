@@ -50,19 +50,6 @@ fn open(os: &dyn Os, path: &NtPath) -> Box<dyn Handle> {
 }
 
 #[test]
-fn a_disk_keeps_its_content_while_it_is_detached() {
-    let node = node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\mnt").build();
-    node.external().write(r"C:\mnt\file", "data").unwrap();
-    let disk = node.detach_disk(1).unwrap();
-    assert_eq!(node.external().read(r"C:\mnt\file"), Err(OsError::PATH_NOT_FOUND));
-    assert!(node.external().exists(r"C:\mnt"), "the mount point dangles");
-    let number = node.reattach_disk(disk, true);
-    node.advance(Duration::from_millis(150));
-    assert_eq!(node.external().read(r"C:\mnt\file").unwrap(), b"data");
-    assert_eq!(number, 1);
-}
-
-#[test]
 fn the_paths_of_a_volume_that_is_mounted_on_itself_are_found() {
     let node = node().disk(GIB).partitioned().formatted("NTFS").build();
     let volume = node.volume_on(1).expect("a volume").id;

@@ -70,17 +70,6 @@ fn an_instance_has_the_path_by_which_its_methods_are_called() {
 }
 
 #[test]
-fn a_query_that_finds_nothing_is_told_from_one_that_is_wrong() {
-    for (wql, answer) in [
-        ("SELECT * FROM Win32_Service WHERE Name='no such'", Ok(Vec::new())),
-        ("SELEKT", Err(OsError::WBEM_INVALID_QUERY)),
-        ("SELECT * FROM Win32_NoSuchClass", Err(OsError::WBEM_INVALID_CLASS)),
-    ] {
-        assert_eq!(query(Namespace::CimV2, wql), answer, "{wql}");
-    }
-}
-
-#[test]
 fn the_namespaces_of_storage_and_smb_exist() {
     let disks = query(Namespace::Storage, "SELECT * FROM MSFT_Disk");
     let mappings = query(Namespace::Smb, "SELECT * FROM MSFT_SmbGlobalMapping");
@@ -89,32 +78,6 @@ fn the_namespaces_of_storage_and_smb_exist() {
     }
     assert!(!disks.unwrap().is_empty());
     mappings.unwrap();
-}
-
-#[test]
-fn a_query_whose_deadline_has_passed_times_out() {
-    let held = turn();
-    let windows = Windows::new();
-    let now = windows.clock().now();
-    let answer = windows.wmi().query(Namespace::CimV2, "SELECT * FROM Win32_BIOS", now);
-    assert_eq!(answer, Err(OsError::WMI_TIMED_OUT));
-    drop(held);
-}
-
-#[test]
-fn a_method_whose_deadline_has_passed_is_not_called() {
-    let held = turn();
-    let windows = Windows::new();
-    let now = windows.clock().now();
-    let key = r"SOFTWARE\csi-proxy-test-deadline";
-    let arguments = [("hDefKey", LOCAL_MACHINE), ("sSubKeyName", Value::Text(key.into()))];
-    let answer = windows.wmi().call(&MethodCall::new(Namespace::CimV2, "StdRegProv", "CreateKey", &arguments), now);
-    assert!(matches!(answer, Err(OsError::WMI_TIMED_OUT)));
-    // When a second request to the same pool has ended, every request before it in the queue has ended.
-    windows.wmi().query(Namespace::CimV2, "SELECT * FROM Win32_BIOS", in_a_minute(&windows)).unwrap();
-    drop(held);
-    let arguments = [("hDefKey", LOCAL_MACHINE), ("sSubKeyName", Value::Text(key.into()))];
-    assert_ne!(call("StdRegProv", "EnumKey", &arguments).unwrap().code, 0, "the key does not exist");
 }
 
 #[test]

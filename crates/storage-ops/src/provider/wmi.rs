@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os::{CallStatus, Instance, MethodCall, Namespace, OsError, Returned};
+use os::{CallStatus, Instance, MethodCall, Namespace, OsError, Returned, class_of};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
@@ -84,11 +84,6 @@ fn class_in(wql: &str) -> &str {
     rest.split(' ').next().unwrap_or(rest)
 }
 
-/// Returns the class in the path of a class or of an instance, such as `MSFT_Disk.ObjectId="..."`.
-fn class_of(path: &str) -> &str {
-    path.split(['.', '=']).next().unwrap_or(path)
-}
-
 /// Quotes `text` as a WQL string.
 pub(crate) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"))
@@ -100,7 +95,7 @@ mod tests {
 
     use os::{MethodCall, Namespace};
 
-    use super::{call, class_in, class_of};
+    use super::{call, class_in};
     use crate::error::Kind;
     use crate::node::run::Run;
     use crate::scheduling::context::OperationContext;
@@ -117,13 +112,10 @@ mod tests {
     }
 
     #[test]
-    fn the_class_of_a_query_or_an_object_is_found() {
+    fn the_class_of_a_query_is_found() {
         assert_eq!(class_in("SELECT * FROM MSFT_Disk"), "MSFT_Disk");
         assert_eq!(class_in("SELECT Number, Size FROM MSFT_Disk WHERE Number = 1"), "MSFT_Disk");
         let associated = "ASSOCIATORS OF {MSFT_A.Id=\"1\"} WHERE AssocClass = MSFT_AToB ResultClass = MSFT_B";
         assert_eq!(class_in(associated), "MSFT_B");
-        assert_eq!(class_of("MSFT_Disk"), "MSFT_Disk");
-        assert_eq!(class_of("MSFT_Disk.ObjectId=\"1.2\""), "MSFT_Disk");
-        assert_eq!(class_of("MSFT_StorageSetting=@"), "MSFT_StorageSetting");
     }
 }

@@ -124,9 +124,8 @@ impl Wmi for ProbedWmi {
     }
 
     fn call(&self, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
-        let class = call.path.split(['.', '=']).next().unwrap_or_default();
         let mutates = !call.method.starts_with("Get");
-        let primitive = format!("wmi call {class}.{}", call.method);
+        let primitive = format!("wmi call {}.{}", os::class_of(call.path), call.method);
         let forward = || self.0.node().wmi().call(call, deadline);
         let status = self.0.run_with_outcome(primitive, &call.path, mutates, forward, outcome_of)?;
         Ok(match status {

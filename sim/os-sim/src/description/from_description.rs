@@ -129,8 +129,6 @@ impl State {
                 .location
                 .clone()
                 .unwrap_or_else(|| format!("Integrated : Adapter 3 : Port 0 : Target 0 : LUN {number}")),
-            vendor: "Msft    ".into(),
-            product: "Virtual Disk    ".into(),
             serial: match &description.serial {
                 None => Some(format!("SIM{instance:013}")),
                 Some(serial) => Some(serial.clone()).filter(|serial| !serial.is_empty()),

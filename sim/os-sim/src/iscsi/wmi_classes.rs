@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use os::{Instance, OsError, OsResult, Returned, Uuid, Value};
 
-use super::{Authentication, DEFAULT_PORT, Effect, Iscsi, Login, PortalAddress, Session};
+use super::{Authentication, DEFAULT_PORT, Effect, Iscsi, PortalAddress, Session};
 use crate::wmi::method_call::{Arguments, Method, created, instance, method, returned, text};
 use crate::wmi::wql::{Associators, Key, ObjectPath};
 
@@ -133,17 +133,27 @@ impl Iscsi {
             None => None,
             Some(_) => Some(portal_of(arguments)?),
         };
-        let login = Login {
-            iqn,
-            portal,
-            authentication,
-            user: arguments.text("ChapUsername")?.unwrap_or_default(),
-            secret: arguments.secret("ChapSecret")?,
-            persistent: arguments.bool("IsPersistent")?.unwrap_or_default(),
-            multipath: arguments.bool("IsMultipathEnabled")?.unwrap_or_default(),
-        };
-        let (number, effect) = self.log_in(&login)?;
-        let session = self.session_rows(|session| session.number == number).pop();
+        let user = arguments.text("ChapUsername")?.unwrap_or_default();
+        let secret = arguments.secret("ChapSecret")?;
+        let is_persistent = arguments.bool("IsPersistent")?.unwrap_or_default();
+        let is_multipath = arguments.bool("IsMultipathEnabled")?.unwrap_or_default();
+        let report = self.initiator.discovered.iter().find(|(known, _)| known.eq_ignore_ascii_case(iqn));
+        let (_, first) = report.ok_or(OsError::ISDSC_TARGET_NOT_FOUND)?;
+        let portal = portal.unwrap_or_else(|| first.clone());
+        if self.is_connected(iqn) && !is_multipath {
+            return Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN);
+        }
+        let found = self.target(iqn, &portal).filter(|_| self.answers(&portal));
+        let found = found.ok_or(OsError::ISDSC_CONNECTION_FAILED)?;
+        if !found.chap.accepts(authentication, user, secret.as_ref(), self.initiator.secret.as_ref()) {
+            return Err(OsError::ISDSC_AUTHENTICATION_FAILURE);
+        }
+        let session = Session { number: 0, iqn: found.iqn.clone(), portal, authentication };
+        if is_persistent {
+            self.initiator.favourites.push(session.clone());
+        }
+        let effect = self.open_session(session);
+        let session = self.session_rows(|session| session.number == self.initiator.logins).pop();
         let session = session.ok_or(OsError::ISDSC_INVALID_SESSION_ID)?;
         Ok((created("CreatediSCSISession", session), effect.into_iter().collect()))
     }

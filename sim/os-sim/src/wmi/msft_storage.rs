@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use os::{Instance, OsError, OsResult, Uuid, Value};
+use os::{Instance, OsError, OsResult, Returned, Uuid, Value};
 
 use crate::disks::{Disk, Health, Layout, Volume};
 use crate::files::handles::Object;
@@ -97,6 +97,24 @@ static METHODS: [Method; 16] = [
     method("MSFT_Disk", "SetAttributes", "IsReadOnly"),
 ];
 
+/// How a method ends that starts no job.
+enum Ended {
+    Error(OsError),
+    Returned(Returned),
+}
+
+impl From<OsError> for Ended {
+    fn from(error: OsError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<u32> for Ended {
+    fn from(code: u32) -> Self {
+        Self::Returned(returned(code))
+    }
+}
+
 /// Starts a method of one of the provider's classes.
 pub(crate) fn call(
     state: &mut State,
@@ -104,14 +122,23 @@ pub(crate) fn call(
     method: &str,
     given: &[(&str, Value)],
 ) -> OsResult<StartedCall> {
+    match start(state, object, method, given) {
+        Ok(job) => Ok(StartedCall::Job(job)),
+        Err(Ended::Returned(returned)) => Ok(StartedCall::Done(returned)),
+        Err(Ended::Error(error)) => Err(error),
+    }
+}
+
+/// Starts the job of a method and returns its number.
+fn start(state: &mut State, object: &ObjectPath, method: &str, given: &[(&str, Value)]) -> Result<u64, Ended> {
     let method = Method::find(&METHODS, object, method).ok_or(OsError::WBEM_NOT_FOUND)?;
     let arguments = method.arguments(given)?;
     // WMI refuses an empty text, because a BSTR without characters may be a null pointer.
     if given.iter().any(|(_, value)| matches!(value, Value::Text(text) if text.is_empty())) {
-        return Err(OsError::WBEM_INVALID_PARAMETER);
+        return Err(OsError::WBEM_INVALID_PARAMETER.into());
     }
     if method.class == "MSFT_StorageSetting" {
-        return Ok(start_job(state, None, JobAction::Rescan));
+        return start_job(state, None, JobAction::Rescan);
     }
     let id = object.text("ObjectId").ok_or(ObjectPath::INVALID)?;
     match method.class {
@@ -130,26 +157,20 @@ pub(crate) fn call(
     }
 }
 
-fn call_disk(state: &mut State, device: DeviceId, method: &str, arguments: Arguments<'_>) -> OsResult<StartedCall> {
+fn call_disk(state: &mut State, device: DeviceId, method: &str, arguments: Arguments<'_>) -> Result<u64, Ended> {
     let action = match method {
         "Initialize" => match arguments.u32("PartitionStyle")?.unwrap_or(2) {
             style @ (1 | 2) => JobAction::Initialize { gpt: style == 2 },
-            _ => return Ok(StartedCall::Done(returned(code::INVALID_PARAMETER))),
+            _ => return Err(code::INVALID_PARAMETER.into()),
         },
-        "CreatePartition" => match create_partition_arguments(arguments)? {
-            Ok(partition) => JobAction::CreatePartition(partition),
-            Err(refusal) => return Ok(StartedCall::Done(returned(refusal))),
-        },
+        "CreatePartition" => JobAction::CreatePartition(create_partition_arguments(arguments)?),
         "Clear" => JobAction::Clear { data: arguments.bool("RemoveData")?.unwrap_or(false) },
         "Online" => JobAction::SetOffline(false),
         "Offline" => JobAction::SetOffline(true),
-        "SetAttributes" => match arguments.bool("IsReadOnly")? {
-            Some(read_only) => JobAction::SetReadOnly(read_only),
-            None => return Ok(StartedCall::Done(returned(code::INVALID_PARAMETER))),
-        },
-        _ => return Ok(StartedCall::Done(returned(refresh(state.disk_mut(device)?)))),
+        "SetAttributes" => JobAction::SetReadOnly(arguments.bool("IsReadOnly")?.ok_or(code::INVALID_PARAMETER)?),
+        _ => return Err(refresh(state.disk_mut(device)?).into()),
     };
-    Ok(start_job(state, Some(device), action))
+    start_job(state, Some(device), action)
 }
 
 /// Refreshes the cache of a disk. Refuses a disk that is offline or has no partition table.
@@ -165,29 +186,24 @@ fn refresh(disk: &mut Disk) -> u32 {
 }
 
 /// Returns the arguments of `CreatePartition`, or the code with which it refuses them on every disk.
-fn create_partition_arguments(arguments: Arguments<'_>) -> OsResult<Result<NewPartition, u32>> {
+fn create_partition_arguments(arguments: Arguments<'_>) -> Result<NewPartition, Ended> {
     let size = arguments.u64("Size")?;
     if size.is_some() == arguments.bool("UseMaximumSize")?.unwrap_or(false) {
-        return Ok(Err(code::NO_SIZE_OR_TWO));
+        return Err(code::NO_SIZE_OR_TWO.into());
     }
     let letter = arguments.u16("DriveLetter")?.and_then(|letter| char::from_u32(letter.into()));
     if letter.is_some() && arguments.bool("AssignDriveLetter")?.unwrap_or(false) {
-        return Ok(Err(code::INVALID_PARAMETER));
+        return Err(code::INVALID_PARAMETER.into());
     }
     // Only `false`, which csi-proxy passes, is simulated.
     for flag in ["AssignDriveLetter", "IsHidden", "IsActive"] {
         if arguments.bool(flag)?.unwrap_or(false) {
-            return Ok(Err(code::NOT_SUPPORTED));
+            return Err(code::NOT_SUPPORTED.into());
         }
     }
-    let gpt_type = match arguments.text("GptType")? {
-        None => None,
-        Some(kind) => match kind.trim_start_matches('{').trim_end_matches('}').parse() {
-            Ok(kind) => Some(kind),
-            Err(_) => return Ok(Err(code::INVALID_PARAMETER)),
-        },
-    };
-    Ok(Ok(NewPartition { offset: arguments.u64("Offset")?, size, gpt_type, letter }))
+    let gpt_type = arguments.text("GptType")?.map(|kind| kind.trim_start_matches('{').trim_end_matches('}').parse());
+    let gpt_type = gpt_type.transpose().map_err(|_| code::INVALID_PARAMETER)?;
+    Ok(NewPartition { offset: arguments.u64("Offset")?, size, gpt_type, letter })
 }
 
 fn call_partition(
@@ -196,27 +212,24 @@ fn call_partition(
     number: u32,
     method: &str,
     arguments: Arguments<'_>,
-) -> OsResult<StartedCall> {
+) -> Result<u64, Ended> {
     match method {
         "GetSupportedSize" => {
-            let (smallest, largest) = match supported_size(state.disk(device)?, number) {
-                Ok(range) => range,
-                Err(refusal) => return Ok(StartedCall::Done(returned(refusal))),
-            };
+            let (smallest, largest) = supported_size(state.disk(device)?, number)?;
             let mut answer = returned(code::DONE);
             answer.out = row("__PARAMETERS", "", [("SizeMin", long(smallest)), ("SizeMax", long(largest))]);
-            Ok(StartedCall::Done(answer))
+            Err(Ended::Returned(answer))
         }
-        "Resize" => Ok(match arguments.u64("Size")? {
-            Some(size) if size > 0 => start_job(state, Some(device), JobAction::Resize { partition: number, size }),
-            _ => StartedCall::Done(returned(code::INVALID_PARAMETER)),
-        }),
+        "Resize" => {
+            let size = arguments.u64("Size")?.filter(|size| *size > 0).ok_or(code::INVALID_PARAMETER)?;
+            start_job(state, Some(device), JobAction::Resize { partition: number, size })
+        }
         "AddAccessPath" | "RemoveAccessPath" => {
             let path = arguments.text("AccessPath")?.unwrap_or_default();
             let code = change_access_path(state, device, number, method == "AddAccessPath", path);
-            Ok(StartedCall::Done(returned(code)))
+            Err(code.into())
         }
-        _ => Ok(StartedCall::Done(returned(set_volume_offline(state, device, number, method == "Offline")))),
+        _ => Err(set_volume_offline(state, device, number, method == "Offline").into()),
     }
 }
 
@@ -269,26 +282,26 @@ fn set_volume_offline(state: &mut State, device: DeviceId, number: u32, offline:
     }
 }
 
-fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Arguments<'_>) -> OsResult<StartedCall> {
+fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Arguments<'_>) -> Result<u64, Ended> {
     let (device, _) = state.location_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
     match method {
         "Format" => {
             let kind = arguments.text("FileSystem")?.unwrap_or("NTFS").to_owned();
             let label = arguments.text("FileSystemLabel")?.unwrap_or_default().to_owned();
             if !arguments.bool("Force")?.unwrap_or(false) && state.is_volume_open(volume) {
-                return Ok(StartedCall::Done(returned(code::ACCESS_DENIED)));
+                return Err(code::ACCESS_DENIED.into());
             }
             let cluster_size = arguments.u32("AllocationUnitSize")?;
             let action = JobAction::Format(FormatArguments { volume, kind, label, cluster_size });
-            Ok(start_job(state, Some(device), action))
+            start_job(state, Some(device), action)
         }
         // "Flush"
-        _ if state.volume(volume)?.1.health == Health::Unreadable => Ok(StartedCall::Done(returned(code::FAILED))),
-        _ => Ok(StartedCall::Done(returned(code::DONE))),
+        _ if state.volume(volume)?.1.health == Health::Unreadable => Err(code::FAILED.into()),
+        _ => Err(code::DONE.into()),
     }
 }
 
-fn start_job(state: &mut State, device: Option<DeviceId>, action: JobAction) -> StartedCall {
+fn start_job(state: &mut State, device: Option<DeviceId>, action: JobAction) -> Result<u64, Ended> {
     let timing = state.timing;
     let takes = match &action {
         JobAction::Initialize { .. } | JobAction::Clear { .. } => timing.initialize,
@@ -299,10 +312,7 @@ fn start_job(state: &mut State, device: Option<DeviceId>, action: JobAction) -> 
         JobAction::Rescan => timing.rescan,
         JobAction::Remote { .. } => Duration::ZERO,
     };
-    match state.start(device, action, takes) {
-        Ok(job) => StartedCall::Job(job),
-        Err(code) => StartedCall::Done(returned(code)),
-    }
+    Ok(state.start(device, action, takes)?)
 }
 
 impl State {

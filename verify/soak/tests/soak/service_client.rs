@@ -47,7 +47,7 @@ impl Connections {
     pub(crate) async fn open(&self, service: &str) -> io::Result<DuplexStream> {
         let (version, group) = service.split_once('.').expect("a version and a group");
         let pipe = format!("csi-proxy-{}-{version}", group.to_lowercase());
-        let daemon = connect(&self.location.address(&pipe).expect("a valid pipe name")).await?;
+        let daemon = connect(&self.location.address(&pipe)).await?;
         let (stream, client) = tokio::io::duplex(1 << 16);
         let mut alive = self.alive.clone();
         tokio::spawn(async move {

@@ -19,8 +19,8 @@ use windows::Win32::System::Wmi::{
     CIM_BOOLEAN, CIM_FLAG_ARRAY, CIM_OBJECT, CIM_STRING, CIM_UINT16, CIM_UINT32, CIM_UINT64, CIMTYPE_ENUMERATION,
     IEnumWbemClassObject, IEnumWbemClassObject_Impl, IWbemCallResult, IWbemClassObject, IWbemClassObject_Impl,
     IWbemContext, IWbemLocator, IWbemLocator_Impl, IWbemObjectSink, IWbemQualifierSet, IWbemServices,
-    IWbemServices_Impl, WBEM_COMPARISON_FLAG, WBEM_CONDITION_FLAG_TYPE, WBEM_E_INVALID_NAMESPACE, WBEM_E_NOT_FOUND,
-    WBEM_GENERIC_FLAG_TYPE, WBEM_S_FALSE, WBEM_S_NO_ERROR, WBEM_S_TIMEDOUT, WbemLocator,
+    IWbemServices_Impl, WBEM_COMPARISON_FLAG, WBEM_CONDITION_FLAG_TYPE, WBEM_E_NOT_FOUND, WBEM_GENERIC_FLAG_TYPE,
+    WBEM_S_FALSE, WBEM_S_NO_ERROR, WBEM_S_TIMEDOUT, WbemLocator,
 };
 use windows::core::{
     BOOL, BSTR, GUID, HRESULT, IUnknown, IUnknownImpl as _, Interface as _, OutRef, PCWSTR, Ref, Result, implement,
@@ -28,10 +28,8 @@ use windows::core::{
 
 use super::super::Apartment;
 
-/// How the fake behaves, and what it has recorded.
+/// The behaviour of the fake, and the calls that it has recorded.
 pub(super) struct State {
-    /// The only namespace.
-    pub(super) namespace: &'static str,
     /// The number of objects that a query returns.
     pub(super) results: usize,
     /// Whether queries return no results, without an end.
@@ -71,7 +69,6 @@ impl FakeWmi {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let apartment = Apartment::enter().unwrap();
         let state = Arc::new(Mutex::new(State {
-            namespace: r"root\Microsoft\Windows\Storage",
             results: 1,
             hangs: false,
             method_error: None,
@@ -127,7 +124,7 @@ struct Locator(SharedState);
 impl IWbemLocator_Impl for Locator_Impl {
     fn ConnectServer(
         &self,
-        namespace: &BSTR,
+        _: &BSTR,
         _: &BSTR,
         _: &BSTR,
         _: &BSTR,
@@ -135,9 +132,6 @@ impl IWbemLocator_Impl for Locator_Impl {
         _: &BSTR,
         _: Ref<'_, IWbemContext>,
     ) -> Result<IWbemServices> {
-        if namespace != lock(&self.0).namespace {
-            return Err(HRESULT(WBEM_E_INVALID_NAMESPACE.0).into());
-        }
         Ok(Services(Arc::clone(&self.0)).into())
     }
 }
@@ -203,15 +197,12 @@ impl IWbemServices_Impl for Services_Impl {
 
     fn GetObject(
         &self,
-        path: &BSTR,
+        _: &BSTR,
         _: Flags,
         _: Context<'_>,
         object: OutRef<'_, IWbemClassObject>,
         _: Later<'_>,
     ) -> Result<()> {
-        if !["MSFT_Disk", "MSFT_Partition"].contains(&path.to_string().as_str()) {
-            return Err(HRESULT(WBEM_E_NOT_FOUND.0).into());
-        }
         object.write(Some(ClassObject { state: Some(Arc::clone(&self.0)), ..ClassObject::default() }.into()))
     }
 
