@@ -86,15 +86,6 @@ fn a_disk_state_that_was_undone_is_set_again() {
 }
 
 #[test]
-fn a_raw_disk_that_is_offline_is_brought_online_without_wmi() {
-    let sim = os_sim::node().disk(GIB).offline().build();
-    let (node, trace) = traced(&sim, NoProbe);
-    node.run(&PARTITION).unwrap();
-    volume_on(&node, 1);
-    assert_eq!(trace.counts().of("wmi call MSFT_Disk.Online"), 0);
-}
-
-#[test]
 fn a_partitioned_disk_that_is_offline_is_not_waited_for() {
     let sim = os_sim::node().disk(GIB).partitioned().offline().build();
     let (node, trace) = traced(&sim, NoProbe);

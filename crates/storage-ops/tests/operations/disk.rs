@@ -6,28 +6,8 @@ use os::OsError;
 use os::abi::BusType;
 use storage_ops::{
     DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, ListDiskIds, ListDiskLocations,
-    ListVolumesOnDisk, PartitionDisk, Rescan, SetDiskState,
+    ListVolumesOnDisk, PartitionDisk, SetDiskState,
 };
-
-#[test]
-fn contract_16_disks_without_an_adapter_are_left_out() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .location("Integrated : Adapter 3 : Port 0 : Target 0 : LUN 1")
-        .disk(GIB)
-        .location("Integrated : Bus 12606208 : Device 0 : Function 0 : Adapter 0")
-        .bus(BusType::NVME)
-        .disk(GIB)
-        .vhd()
-        .disk(GIB)
-        .location("nowhere")
-        .build();
-    let locations = node_on(&sim).run(&ListDiskLocations).unwrap();
-    assert_eq!(locations[&DiskNumber(1)].lun, "1");
-    let nvme = &locations[&DiskNumber(2)];
-    assert_eq!((nvme.bus.as_str(), nvme.target.as_str(), nvme.lun.as_str()), ("12606208", "", ""));
-    assert!(!locations.contains_key(&DiskNumber(3)) && !locations.contains_key(&DiskNumber(4)));
-}
 
 #[test]
 fn contract_17_identifiers_are_returned_as_the_device_reports_them() {
@@ -161,15 +141,6 @@ fn every_operation_reports_an_unknown_disk_as_not_found() {
         refused(&node, &ListVolumesOnDisk { disk, partition: 0 }, Kind::NotFound);
     }
     assert_eq!(sim.snapshot(), before);
-}
-
-#[test]
-fn a_rescan_shows_the_size_of_a_disk_that_grew() {
-    let sim = os_sim::node().disk(GIB).build();
-    let node = node_on(&sim);
-    sim.grow_disk(1, 2 * GIB);
-    node.run(&Rescan).unwrap();
-    assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), 2 * GIB);
 }
 
 /// Returns a node on which the calls of `primitive` on NVMe disks fail: disk 1 has the name `pvc-x`, and disk 2, which is on

@@ -338,20 +338,6 @@ fn contract_28_a_link_that_cannot_be_created_is_the_reported_error_even_if_the_m
     assert_eq!(error.code(), Some(OsError::DISK_FULL));
 }
 
-#[test]
-fn contract_28_the_error_of_a_mapping_that_is_kept_has_the_code_for_which_it_is_kept() {
-    let attempts = |code: OsError, refused: OsError| -> Vec<std::sync::Arc<dyn Probe>> {
-        let opens = |call: &Call| call.primitive == "open" && call.object.to_lowercase().contains(r"unc\files\one");
-        vec![
-            std::sync::Arc::new(Fault::at(0, When::Before, FaultAction::Fail(code)).among(opens)),
-            std::sync::Arc::new(Fault::each(opens, When::Before, FaultAction::Fail(refused))),
-        ]
-    };
-    let node = probed(&mapped_before(), attempts(OsError::BAD_NETPATH, OsError::LOGON_FAILURE));
-    let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw"), Kind::FailedPrecondition);
-    assert_eq!(error.code(), Some(OsError::BAD_NETPATH));
-}
-
 /// Opens the share when the link to it is about to become one, as a pod with an older link does, and fails that call.
 struct OpenedBeforeTheLinkFails {
     sim: Sim,

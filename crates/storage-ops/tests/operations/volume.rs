@@ -8,8 +8,7 @@ use faults::{Fault, FaultAction, When};
 use os::OsError;
 use storage_ops::{
     Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId, GetVolumeStats,
-    HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, Node, ResizeTarget, ResizeVolume, VolumeId,
-    WriteVolumeCache,
+    HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, Node, VolumeId, WriteVolumeCache,
 };
 
 fn unknown_volume() -> VolumeId {
@@ -244,16 +243,6 @@ fn contract_27_used_is_total_minus_free() {
     let (total, free) = sim.external().df(MOUNT).unwrap();
     assert_eq!((stats.total, stats.total - stats.used), (total, free));
     assert!(total > GIB - (20 << 20) && total < GIB);
-}
-
-#[test]
-fn contract_31_a_disk_number_means_its_first_volume_when_resizing() {
-    let sim = ntfs().build();
-    let node = node_on(&sim);
-    sim.grow_disk(1, 2 * GIB);
-    node.run(&ResizeVolume { target: ResizeTarget::FirstVolumeOfDisk(ONE), size: 0 }).unwrap();
-    let volume = volume_on(&node, 1);
-    assert!(node.run(&GetVolumeStats { volume }).unwrap().total > GIB);
 }
 
 #[test]
