@@ -29,9 +29,7 @@ use crate::paths::links::{create_link, link_exists};
 use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::provider::wmi::call;
 use crate::readings::share::{self, Unreadable};
-use crate::scheduling::locks::LockKey;
-use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, failed};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed};
 use crate::types::{HostPath, UncPath};
 
 /// Maps a share, unless it is mapped already, and creates a directory link to it.

@@ -103,7 +103,7 @@ mod tests {
     use super::{call, class_in, class_of};
     use crate::error::Kind;
     use crate::node::run::Run;
-    use crate::scheduling::context::OperationContext;
+    use crate::scheduling::OperationContext;
     use crate::{Config, Node};
 
     #[test]

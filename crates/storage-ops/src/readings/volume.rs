@@ -3,21 +3,16 @@
 use os::OsError;
 use os::abi::DiskExtent;
 
-use crate::devices::disk::{Disk, OPEN_FOR_QUERY};
-use crate::devices::file_system;
-use crate::devices::partition_table::{Partition, PartitionKind};
-use crate::devices::volume::{self, OPEN_FOR_READ};
+use crate::devices::disk::OPEN_FOR_QUERY;
+use crate::devices::volume::OPEN_FOR_READ;
+use crate::devices::{Disk, Partition, PartitionKind, file_system, volume};
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::Host;
-use crate::host::device_queries::Device;
-use crate::host::fallback::Fallback;
+use crate::host::{Device, Fallback, Host};
 use crate::node::run::Run;
 use crate::provider::report;
 use crate::readings::disk;
-use crate::scheduling::locks::LockKey;
-use crate::scheduling::pool_kind::PoolKind;
-use crate::scheduling::stop::{RunResult, Stop, caught, failed};
+use crate::scheduling::{LockKey, PoolKind, RunResult, Stop, caught, failed};
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 
 /// The offset of a volume on its disk, and the volume.
@@ -231,7 +226,7 @@ pub(crate) fn flush_all(run: Run<'_>, disk: &Disk) -> RunResult<()> {
 #[cfg(test)]
 mod tests {
     use super::in_order;
-    use crate::devices::partition_table::{Partition, PartitionKind};
+    use crate::devices::{Partition, PartitionKind};
     use crate::types::VolumeId;
 
     #[test]

@@ -7,7 +7,7 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::node::run::Run;
 use crate::node::smb_mapping_record::Origin;
 use crate::readings::share::{self, Unreadable};
-use crate::scheduling::locks::LockKey;
+use crate::scheduling::LockKey;
 use crate::types::UncPath;
 
 /// How many of the remaining mappings are named.
