@@ -190,7 +190,9 @@ impl Inspector {
     /// Reads all disks. Returns those that could be opened and have answered in time, and the error of the first other one:
     /// `SEM_TIMEOUT` if it has not answered.
     pub fn disks(&self) -> OperationResult<(Vec<DiskReadings>, Option<OsError>)> {
-        let (disks, unread) = read_listed(&self.host, |os, disk| DiskReadings::of(&disk.reopened_for_read(os)))?;
+        let (disks, unread) = read_listed(&self.host, |os, disk| {
+            DiskReadings::of(&Disk::open(os, disk.number, Access::GENERIC_READ).unwrap_or(disk))
+        })?;
         let first_error = unread.first().map(|disk| disk.code);
         Ok((disks.into_iter().map(|(_, readings)| readings).collect(), first_error))
     }

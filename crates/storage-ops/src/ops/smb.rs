@@ -9,14 +9,12 @@
 //!
 //! `mapping_state` has the states of a mapping, and what a request does in each; docs/smb.md explains them.
 
-mod conflict;
 mod global_mapping;
 mod mapping_state;
 mod own_node;
 mod remedy;
 
-use conflict::Resolved;
-use global_mapping::{CLASS, remove};
+use global_mapping::{CLASS, Resolved, remove};
 use mapping_state::{MappingState, Refusal, Step};
 use os::{Instance, MethodCall, Namespace, Options, OsError, Secret, Value};
 
@@ -213,7 +211,7 @@ impl NewSmbGlobalMapping {
             Err(error) if is_conflict(&error) => error,
             outcome => return outcome,
         };
-        let Resolved { has_removed, remaining } = conflict::resolve(run, &self.remote)?;
+        let Resolved { has_removed, remaining } = global_mapping::resolve_conflict(run, &self.remote)?;
         let error = match has_removed.then(|| self.create_storable(run)) {
             None => error,
             Some(Err(error)) if is_conflict(&error) => error,

@@ -6,7 +6,7 @@ use crate::setup::{
 };
 use faults::{Fault, FaultAction, When};
 use os_sim::FileKind;
-use storage_ops::{IsSymlink, Kind, Mkdir, Node, PathContext, PathExists, Rmdir, RmdirContents};
+use storage_ops::{Config, IsSymlink, Kind, Mkdir, Node, PathContext, PathExists, Rmdir, RmdirContents};
 
 #[test]
 fn contract_09_a_path_outside_the_working_directories_is_refused_by_component() {
@@ -398,26 +398,29 @@ fn contract_15_rmdir_and_unmount_of_a_stale_mount_point_succeed() {
 }
 
 #[test]
-fn contract_31_a_context_restricts_paths_only_if_its_directory_is_configured() {
-    let sim = os_sim::node().dir(r"C:\csi\plugins").build();
-    let mkdir = |text: &str, context| Mkdir { path: path(text), context: Some(context) };
-    let node = node_on(&sim);
-    node.run(&mkdir(r"\pods\a", PathContext::Plugin)).unwrap();
-    let outside = refused(&node, &mkdir(r"C:\csi\plugins\a", PathContext::Plugin), Kind::PermissionDenied).to_string();
-    assert!(
-        outside
-            .ends_with(r"not in a working directory (C:\var\lib\kubelet); csi-proxy's flag -working-dir adds others"),
-        "{outside}"
-    );
-    let config = storage_ops::Config { plugin_dir: Some(path(r"C:\csi\plugins")), ..storage_ops::Config::default() };
-    let node = storage_ops::Node::new(sim.process(), config);
-    node.run(&mkdir(r"C:\csi\plugins\a", PathContext::Plugin)).unwrap();
-    let outside = refused(&node, &mkdir(r"\pods\b", PathContext::Plugin), Kind::PermissionDenied).to_string();
-    assert!(
-        outside.ends_with(r"is not in C:\csi\plugins, which csi-proxy's flag -kubelet-csi-plugins-path sets"),
-        "{outside}"
-    );
-    node.run(&mkdir(r"\pods\b", PathContext::Pod)).unwrap();
+fn contract_31_a_path_that_is_refused_for_its_context_is_explained_by_the_flag_that_decides() {
+    let sim = os_sim::node().build();
+    let plugins = Config { plugin_dir: Some(path(r"C:\csi\plugins")), ..Config::default() };
+    let pods = Config { pod_dir: Some(path(r"C:\csi\pods")), ..Config::default() };
+    for (config, outside, context, reason) in [
+        (
+            Config::default(),
+            r"C:\csi\a",
+            PathContext::Plugin,
+            r"(C:\var\lib\kubelet); csi-proxy's flag -working-dir adds others",
+        ),
+        (
+            plugins,
+            r"\pods\b",
+            PathContext::Plugin,
+            r"C:\csi\plugins, which csi-proxy's flag -kubelet-csi-plugins-path sets",
+        ),
+        (pods, r"\pods\b", PathContext::Pod, r"C:\csi\pods, which csi-proxy's flag -kubelet-pod-path sets"),
+    ] {
+        let request = Mkdir { path: path(outside), context: Some(context) };
+        let error = refused(&Node::new(sim.process(), config), &request, Kind::PermissionDenied).to_string();
+        assert!(error.ends_with(reason), "{error}");
+    }
 }
 
 #[test]
