@@ -24,7 +24,7 @@ const FSCTL_DISMOUNT_VOLUME: ControlCode = ControlCode(0x0009_0020);
 const SET: &str = "control DISK_SET_DISK_ATTRIBUTES";
 
 #[test]
-fn the_device_sets_only_the_attributes_that_differ() {
+fn contract_20a_the_device_sets_only_the_attributes_that_differ_and_online_means_writable() {
     let disk = || os_sim::node().disk(GIB).partitioned();
     for (name, sim, online, changes) in [
         ("offline", disk().offline().build(), true, 1),

@@ -327,16 +327,6 @@ fn contract_24_a_failed_flush_leaves_the_volume_mounted() {
 }
 
 #[test]
-fn contract_09a_a_link_above_a_mount_target_is_refused() {
-    let sim = ntfs().dir(r"C:\outside\v").junction(r"C:\var\lib\kubelet\pods\l", r"C:\outside").build();
-    let (node, before) = (node_on(&sim), sim.snapshot());
-    let volume = volume_on(&node, 1);
-    refused(&node, &mount(volume, r"\pods\l\v"), Kind::FailedPrecondition);
-    refused(&node, &unmount(volume, r"\pods\l\v"), Kind::FailedPrecondition);
-    assert_eq!(sim.snapshot(), before);
-}
-
-#[test]
 fn every_code_for_a_removed_disk_means_not_found() {
     for code in [OsError::NO_SUCH_DEVICE, OsError::DEV_NOT_EXIST, OsError::DEVICE_NOT_CONNECTED] {
         let sim = ntfs().mounted(MOUNT).build();
