@@ -10,3 +10,8 @@ pub(crate) mod partition_table;
 pub(crate) mod reparse_point;
 pub(crate) mod smbios;
 pub(crate) mod volume;
+
+pub(crate) use disk::Disk;
+pub(crate) use file_system::FileSystem;
+pub(crate) use partition_table::{Partition, PartitionKind, PartitionTable, TableStyle};
+pub(crate) use reparse_point::Link;

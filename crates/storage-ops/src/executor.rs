@@ -31,12 +31,11 @@ use crate::executor::operation::{Coalesce, MAX_RUNS, Operation, conclude};
 use crate::executor::progress::{Entry, LockWaitCount, Requester, Requests, Stage, Tracked, Waiting};
 use crate::node::Node;
 use crate::node::run::Run;
-use crate::scheduling::context::{Commit, OperationContext};
-use crate::scheduling::locks::{Guard, LockKey, Owner};
-use crate::scheduling::pool_kind::PoolKind;
+use crate::scheduling::context::Commit;
+use crate::scheduling::locks::{Guard, Owner};
 use crate::scheduling::quotas::{ClientId, Holder};
-use crate::scheduling::stop::{Rerun, RunResult, Stop, caught};
 use crate::scheduling::worker_pools::{DEFECT, WorkerPools, catch_panic};
+use crate::scheduling::{LockKey, OperationContext, PoolKind, Rerun, RunResult, Stop, caught};
 use crate::sync::{Arc, Mutex, lock};
 
 type JobResult<O> = Result<<O as Operation>::Output, Error>;
@@ -449,9 +448,7 @@ mod tests {
     use crate::error::Kind;
     use crate::executor::operation::{Coalesce, Operation};
     use crate::node::run::Run;
-    use crate::scheduling::locks::LockKey;
-    use crate::scheduling::pool_kind::PoolKind;
-    use crate::scheduling::stop::RunResult;
+    use crate::scheduling::{LockKey, PoolKind, RunResult};
     use crate::{Config, Node};
 
     /// An operation that panics when its lock keys are determined, before it has a thread.

@@ -4,13 +4,16 @@ pub(crate) mod device_queries;
 pub(crate) mod fallback;
 pub(crate) mod wmi_calls;
 
+pub(crate) use device_queries::Device;
+pub(crate) use fallback::Fallback;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use os::{Clock, Os, OsResult};
 
 use crate::config::Timeouts;
-use crate::host::device_queries::{Device, DeviceQueries, PATIENCE, Query};
+use crate::host::device_queries::{DeviceQueries, PATIENCE, Query};
 use crate::host::fallback::Fallbacks;
 use crate::host::wmi_calls::WmiCalls;
 

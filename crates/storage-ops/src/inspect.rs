@@ -13,15 +13,12 @@ use os::abi::{DiskAttributes, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_P
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str};
 
 use crate::config::Config;
-use crate::devices::disk::{Disk, OPEN_FOR_QUERY, device_number};
-use crate::devices::file_system::{self, FileSystem};
-use crate::devices::partition_table::Partition;
-use crate::devices::reparse_point::{Link, win32_name};
-use crate::devices::{buffer, disk_identifiers, smbios, volume};
+use crate::devices::disk::{OPEN_FOR_QUERY, device_number};
+use crate::devices::reparse_point::win32_name;
+use crate::devices::{Disk, FileSystem, Link, Partition, buffer, disk_identifiers, file_system, smbios, volume};
 use crate::error::{OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::Host;
-use crate::host::device_queries::Device;
+use crate::host::{Device, Host};
 use crate::paths::on_node;
 use crate::paths::opening::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
 use crate::paths::remove_tree::names;
@@ -193,7 +190,9 @@ impl Inspector {
     /// Reads all disks. Returns those that could be opened and have answered in time, and the error of the first other one:
     /// `SEM_TIMEOUT` if it has not answered.
     pub fn disks(&self) -> OperationResult<(Vec<DiskReadings>, Option<OsError>)> {
-        let (disks, unread) = read_listed(&self.host, |os, disk| DiskReadings::of(&disk.reopened_for_read(os)))?;
+        let (disks, unread) = read_listed(&self.host, |os, disk| {
+            DiskReadings::of(&Disk::open(os, disk.number, Access::GENERIC_READ).unwrap_or(disk))
+        })?;
         let first_error = unread.first().map(|disk| disk.code);
         Ok((disks.into_iter().map(|(_, readings)| readings).collect(), first_error))
     }

@@ -6,3 +6,8 @@ pub(crate) mod pool_kind;
 pub(crate) mod quotas;
 pub(crate) mod stop;
 pub(crate) mod worker_pools;
+
+pub(crate) use context::OperationContext;
+pub(crate) use locks::LockKey;
+pub(crate) use pool_kind::{PoolKind, Resource};
+pub(crate) use stop::{Rerun, RunResult, Stop, caught, failed};

@@ -36,11 +36,6 @@ impl Disk {
         Self::from_handle(number, handle)
     }
 
-    /// Opens the disk again for reading. If that fails, returns it as it is.
-    pub(crate) fn reopened_for_read(self, os: &dyn Os) -> Self {
-        Self::open(os, self.number, Access::GENERIC_READ).unwrap_or(self)
-    }
-
     /// Opens the disk `number` for reading or, if Windows denies that, for queries. Microsoft documents that the partition
     /// table needs the right to read, which its control code does not ask for.
     pub(crate) fn open_for_read(os: &dyn Os, number: DiskNumber) -> OperationResult<Self> {

@@ -241,14 +241,6 @@ mod tests {
     }
 
     #[test]
-    fn an_encoded_symlink_decodes_to_the_same_target() {
-        let (nt, print) = (U16String::from_str(r"\??\UNC\host\share\"), U16String::from_str(r"\\host\share\"));
-        let link = Link::parse(&symlink_data(&nt, &print).unwrap()).unwrap();
-        assert_eq!(link, Link::Symlink(nt));
-        assert!(link.is_remote());
-    }
-
-    #[test]
     fn a_link_to_a_server_or_a_volume_tells_which() {
         let volume = r"\??\Volume{7d2b3c4e-0000-0000-0000-100000000000}\";
         for (target, server) in [

@@ -4,9 +4,9 @@ use std::fmt;
 
 use crate::executor::Executor;
 use crate::executor::progress::{Call, LockWaitCount, Request, Stage};
-use crate::scheduling::locks::{KeyUse, LockKey, QueuedRequest};
-use crate::scheduling::pool_kind::PoolKind;
+use crate::scheduling::locks::{KeyUse, QueuedRequest};
 use crate::scheduling::worker_pools::PoolUse;
+use crate::scheduling::{LockKey, PoolKind};
 use crate::sync::lock;
 
 /// The activity of an executor at one moment. The parts are read one after the other, so they may contradict each

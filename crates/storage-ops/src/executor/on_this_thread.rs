@@ -6,9 +6,8 @@ use crate::error::{Error, OperationError, OperationResult};
 use crate::executor::operation::{MAX_RUNS, Operation, conclude};
 use crate::node::Node;
 use crate::node::run::Run;
-use crate::scheduling::context::OperationContext;
-use crate::scheduling::locks::{Guard, LockKey};
-use crate::scheduling::stop::{RunResult, caught};
+use crate::scheduling::locks::Guard;
+use crate::scheduling::{LockKey, OperationContext, RunResult, caught};
 use crate::sync::Arc;
 
 impl Node {

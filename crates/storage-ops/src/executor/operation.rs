@@ -6,9 +6,7 @@ use std::hash::Hash;
 use crate::error::{Error, OperationResult};
 use crate::node::Node;
 use crate::node::run::Run;
-use crate::scheduling::locks::LockKey;
-use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult};
 
 /// A storage operation with its arguments. Two equal operations request the same thing.
 ///

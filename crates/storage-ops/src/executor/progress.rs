@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::executor::operation::Operation;
-use crate::scheduling::pool_kind::PoolKind;
+use crate::scheduling::PoolKind;
 use crate::scheduling::quotas::ClientId;
 use crate::sync::Arc;
 

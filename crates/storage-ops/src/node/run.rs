@@ -6,13 +6,9 @@ use os::{Clock, Os};
 
 use crate::config::Timeouts;
 use crate::error::OperationResult;
-use crate::host::Host;
-use crate::host::fallback::Fallback;
+use crate::host::{Fallback, Host};
 use crate::node::Node;
-use crate::scheduling::context::OperationContext;
-use crate::scheduling::locks::LockKey;
-use crate::scheduling::pool_kind::PoolKind;
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::{LockKey, OperationContext, PoolKind, RunResult};
 
 /// Whether the storage provider may be asked if the answer of a device says nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -130,10 +126,8 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     use super::Run;
-    use crate::scheduling::context::OperationContext;
     use crate::scheduling::locks::Locks;
-    use crate::scheduling::pool_kind::PoolKind;
-    use crate::scheduling::stop::{Rerun, RunResult, Stop};
+    use crate::scheduling::{OperationContext, PoolKind, Rerun, RunResult, Stop};
     use crate::{Config, Node};
 
     #[test]

@@ -3,8 +3,7 @@
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Access, Open, Options, OsError, U16Str, U16String};
 
-use crate::devices::buffer;
-use crate::devices::reparse_point::Link;
+use crate::devices::{Link, buffer};
 use crate::error::{Kind, OperationError};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
@@ -12,14 +11,11 @@ use crate::node::Node;
 use crate::node::run::Run;
 use crate::paths::links::create_link;
 use crate::paths::opening::{NOFOLLOW_NOWAIT, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, ensure_directory};
-use crate::paths::refused_links;
-use crate::paths::remove_tree;
 use crate::paths::working_directories::EntryRef;
+use crate::paths::{refused_links, remove_tree};
 use crate::readings::links::{follow_to_target, open_itself, open_target};
 use crate::readings::node_volumes;
-use crate::scheduling::locks::LockKey;
-use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, caught, failed};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed};
 use crate::types::{HostPath, PathContext, VolumeId, upper_case};
 
 /// Checks whether a path exists. A link in the last component is not followed. A path with a missing parent does not

@@ -12,9 +12,7 @@ use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::provider::wmi::{call, query, quote};
-use crate::scheduling::locks::LockKey;
-use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, failed};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed};
 use crate::types::{Authentication, DiskNumber, Iqn, TargetPortal};
 
 impl TargetPortal {

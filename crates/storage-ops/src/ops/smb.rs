@@ -9,14 +9,12 @@
 //!
 //! `mapping_state` has the states of a mapping, and what a request does in each; docs/smb.md explains them.
 
-mod conflict;
 mod global_mapping;
 mod mapping_state;
 mod own_node;
 mod remedy;
 
-use conflict::Resolved;
-use global_mapping::{CLASS, remove};
+use global_mapping::{CLASS, Resolved, remove};
 use mapping_state::{MappingState, Refusal, Step};
 use os::{Instance, MethodCall, Namespace, Options, OsError, Secret, Value};
 
@@ -29,9 +27,7 @@ use crate::paths::links::{create_link, link_exists};
 use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::provider::wmi::call;
 use crate::readings::share::{self, Unreadable};
-use crate::scheduling::locks::LockKey;
-use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, failed};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed};
 use crate::types::{HostPath, UncPath};
 
 /// Maps a share, unless it is mapped already, and creates a directory link to it.
@@ -215,7 +211,7 @@ impl NewSmbGlobalMapping {
             Err(error) if is_conflict(&error) => error,
             outcome => return outcome,
         };
-        let Resolved { has_removed, remaining } = conflict::resolve(run, &self.remote)?;
+        let Resolved { has_removed, remaining } = global_mapping::resolve_conflict(run, &self.remote)?;
         let error = match has_removed.then(|| self.create_storable(run)) {
             None => error,
             Some(Err(error)) if is_conflict(&error) => error,

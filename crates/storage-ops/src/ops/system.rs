@@ -7,9 +7,7 @@ use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::readings::firmware;
-use crate::scheduling::locks::LockKey;
-use crate::scheduling::pool_kind::PoolKind;
-use crate::scheduling::stop::{RunResult, failed};
+use crate::scheduling::{LockKey, PoolKind, RunResult, failed};
 use crate::types::{ServiceInfo, ServiceName};
 
 /// `SERVICE_STOPPED`.

@@ -8,18 +8,13 @@ pub(crate) mod mount;
 pub(crate) mod resize;
 pub(crate) mod target_path;
 
-use crate::devices::disk::Disk;
-use crate::devices::file_system::FileSystem;
-use crate::devices::partition_table::Partition;
+use crate::devices::{Disk, FileSystem, Partition};
 use crate::error::OperationError;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::readings;
-use crate::scheduling::context::OperationContext;
-use crate::scheduling::locks::LockKey;
-use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, failed};
+use crate::scheduling::{LockKey, OperationContext, PoolKind, Resource, RunResult, failed};
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 
 /// Returns the key of the disk that `volume` is on, before the operation has any lock.

@@ -2,14 +2,13 @@
 
 use os::{Access, Disposition, Handle, Open, Options, OsError, OsResult, Share, U16Str};
 
-use crate::devices::reparse_point::{self, Link};
+use crate::devices::{Link, reparse_point};
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::Host;
-use crate::host::fallback::Fallback;
+use crate::host::{Fallback, Host};
 use crate::paths::remove_tree;
 use crate::paths::working_directories::EntryRef;
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::RunResult;
 use crate::types::upper_case;
 
 /// Makes `entry` a symbolic link to the NT path `substitute` with the print name `print`. Succeeds without a change if

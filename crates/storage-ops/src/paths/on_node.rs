@@ -7,8 +7,7 @@
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Handle, NtPath, Open, Os, OsError, PathForm, U16Str, U16String};
 
-use crate::devices::buffer;
-use crate::devices::reparse_point::Link;
+use crate::devices::{Link, buffer};
 use crate::error::{OperationError, OperationResult};
 use crate::paths::opening::{MAX_LINKS, NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
 use crate::paths::refused_links;

@@ -21,8 +21,7 @@ use std::sync::OnceLock;
 use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, U16Str, U16String};
 
 use crate::error_class::ErrorClass;
-use crate::host::Host;
-use crate::host::fallback::Fallback;
+use crate::host::{Fallback, Host};
 use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::types::{HostPath, components};
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use os::OsError;
 
-use crate::devices::reparse_point::Link;
+use crate::devices::Link;
 use crate::error::{Error, Kind, OperationError};
 
 /// Creates the error of a path that is refused because of a link on it. Callers, the log and the metrics know it by its

@@ -10,12 +10,11 @@ use os::abi::{
 use os::{Access, FileInfo, Handle, Open, OsError, OsResult, Share, Time, U16Str, U16String};
 use zerocopy::IntoBytes;
 
-use crate::devices::buffer;
-use crate::devices::reparse_point::{Link, is_surrogate};
+use crate::devices::reparse_point::is_surrogate;
+use crate::devices::{Link, buffer};
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::Host;
-use crate::host::fallback::Fallback;
+use crate::host::{Fallback, Host};
 use crate::paths::opening::{NOFOLLOW_NOWAIT, OPEN_NO_DELETE_SHARE, win32_path};
 
 /// The size of the buffer for directory entries: several hundred names at a time.

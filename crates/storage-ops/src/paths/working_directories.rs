@@ -17,8 +17,8 @@ use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT};
 use os::{Access, Disposition, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str, U16String};
 
 use crate::config::Config;
-use crate::devices::buffer;
-use crate::devices::reparse_point::{Link, has_own_entries};
+use crate::devices::reparse_point::has_own_entries;
+use crate::devices::{Link, buffer};
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::host::Host;

@@ -3,8 +3,8 @@
 use os::Instance;
 use os::abi::DiskAttributes;
 
-use crate::devices::disk::{Disk, MIB};
-use crate::devices::partition_table::TableStyle;
+use crate::devices::disk::MIB;
+use crate::devices::{Disk, TableStyle};
 use crate::provider::instances::{GPT, MBR, RAW};
 
 /// The properties of a disk that both the provider and the device report.

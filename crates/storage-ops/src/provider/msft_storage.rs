@@ -10,13 +10,10 @@
 use os::abi::DiskAttributes;
 use os::{Instance, OsError, Returned, Value};
 
-use crate::devices::disk::Disk;
-use crate::devices::disk_identifiers;
-use crate::devices::partition_table::Partition;
-use crate::devices::volume;
+use crate::devices::{Disk, Partition, disk_identifiers, volume};
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::fallback::Fallback;
+use crate::host::Fallback;
 use crate::node::run::Run;
 use crate::provider::comparison::{Reported, difference, is_same_size};
 use crate::provider::instances::{
@@ -24,8 +21,7 @@ use crate::provider::instances::{
     refresh_instance,
 };
 use crate::provider::wmi;
-use crate::scheduling::pool_kind::PoolKind;
-use crate::scheduling::stop::{RunResult, caught};
+use crate::scheduling::{PoolKind, RunResult, caught};
 use crate::types::VolumeId;
 
 /// The codes with which a provider whose cache is out of date may refuse to change a disk that is ready.

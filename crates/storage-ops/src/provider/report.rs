@@ -4,9 +4,10 @@
 use os::abi::{DiskAttributes, DiskExtent};
 use os::{Instance, Namespace, U16Str, Uuid, Value};
 
-use crate::devices::partition_table::{Partition, PartitionKind, PartitionTable, TableStyle};
+use crate::devices::{Partition, PartitionKind, PartitionTable, TableStyle};
 use crate::error::{OperationError, OperationResult};
-use crate::node::run::{ProviderUse, Run};
+use crate::node::run::ProviderUse;
+use crate::node::run::Run;
 use crate::provider::instances::{
     GPT, MBR, RAW, file_system_of, find, instance_with_number, invoke, number_at_path, refresh,
 };

@@ -98,7 +98,7 @@ mod tests {
     use super::{call, class_in};
     use crate::error::Kind;
     use crate::node::run::Run;
-    use crate::scheduling::context::OperationContext;
+    use crate::scheduling::OperationContext;
     use crate::{Config, Node};
 
     #[test]

@@ -5,15 +5,14 @@ use std::collections::HashSet;
 use os::abi::DISK_INTERFACE;
 use os::{NtPath, Os, OsError};
 
-use crate::devices::disk::{Disk, OPEN_FOR_QUERY, device_number};
+use crate::devices::Disk;
+use crate::devices::disk::{OPEN_FOR_QUERY, device_number};
 use crate::error::OperationResult;
 use crate::error_class::ErrorClass;
-use crate::host::Host;
-use crate::host::device_queries::Device;
-use crate::host::fallback::Fallback;
+use crate::host::{Device, Fallback, Host};
 use crate::node::run::Run;
 use crate::provider::report;
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::RunResult;
 use crate::types::DiskNumber;
 
 /// A disk that could not be opened or read.

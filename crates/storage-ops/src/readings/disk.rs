@@ -3,13 +3,12 @@
 use os::Access;
 use os::abi::DiskAttributes;
 
-use crate::devices::disk::Disk;
-use crate::devices::partition_table::PartitionTable;
+use crate::devices::{Disk, PartitionTable};
 use crate::error::{OperationError, OperationResult};
-use crate::host::fallback::Fallback;
+use crate::host::Fallback;
 use crate::node::run::Run;
 use crate::provider::{instances, report};
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::RunResult;
 use crate::types::DiskNumber;
 
 /// Queries [`DiskAttributes::OFFLINE`] and [`DiskAttributes::READ_ONLY`] of an open disk.

@@ -2,15 +2,14 @@
 
 use os::{OsError, OsResult};
 
-use crate::devices::file_system::{self, FileSystem};
-use crate::devices::volume::{self, OPEN_FOR_READ};
+use crate::devices::volume::OPEN_FOR_READ;
+use crate::devices::{FileSystem, file_system, volume};
 use crate::error::{OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::Host;
-use crate::host::fallback::Fallback;
+use crate::host::{Fallback, Host};
 use crate::node::run::Run;
 use crate::provider::report;
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::RunResult;
 use crate::types::VolumeId;
 
 /// Determines the file system of `volume`. If it cannot be determined, that is an error, because callers format a raw

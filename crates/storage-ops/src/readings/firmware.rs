@@ -3,11 +3,10 @@
 use os::Namespace;
 
 use crate::devices::smbios;
-use crate::host::fallback::Fallback;
+use crate::host::Fallback;
 use crate::node::run::Run;
 use crate::provider::wmi;
-use crate::scheduling::pool_kind::PoolKind;
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::{PoolKind, RunResult};
 
 /// Returns the serial number in the firmware's table or, if the table has none or cannot be read, the one that WMI reports.
 pub(crate) fn serial_number(run: Run<'_>) -> RunResult<String> {

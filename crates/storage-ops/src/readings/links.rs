@@ -2,12 +2,11 @@
 
 use os::{Handle, NtPath, Open, Options, Os, OsResult};
 
-use crate::devices::reparse_point::Link;
+use crate::devices::Link;
 use crate::error::OperationError;
 use crate::node::run::Run;
 use crate::paths::opening::{MAX_LINKS, OPEN_NOFOLLOW};
-use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, failed};
+use crate::scheduling::{PoolKind, Resource, RunResult, failed};
 use crate::types::HostPath;
 
 /// Follows the chain of links that starts at `link`, and moves the operation to each pool that a link needs before touching

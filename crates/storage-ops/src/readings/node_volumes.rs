@@ -3,19 +3,16 @@
 
 use os::{Handle, OsError, PathForm};
 
-use crate::devices::disk::Disk;
-use crate::devices::partition_table::{Partition, PartitionKind};
-use crate::devices::reparse_point::Link;
-use crate::devices::volume;
+use crate::devices::{Disk, Link, Partition, PartitionKind, volume};
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::fallback::Fallback;
+use crate::host::Fallback;
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::paths::on_node;
 use crate::provider::report;
 use crate::readings::volume::extents;
-use crate::scheduling::stop::{RunResult, failed};
+use crate::scheduling::{RunResult, failed};
 use crate::types::{DiskNumber, HostPath, VolumeId};
 
 /// Refuses `volume` if the node itself uses it. The node uses: the volume of Windows; the volumes of the working

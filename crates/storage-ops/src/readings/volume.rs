@@ -3,21 +3,16 @@
 use os::OsError;
 use os::abi::DiskExtent;
 
-use crate::devices::disk::{Disk, OPEN_FOR_QUERY};
-use crate::devices::file_system;
-use crate::devices::partition_table::{Partition, PartitionKind};
-use crate::devices::volume::{self, OPEN_FOR_READ};
+use crate::devices::disk::OPEN_FOR_QUERY;
+use crate::devices::volume::OPEN_FOR_READ;
+use crate::devices::{Disk, Partition, PartitionKind, file_system, volume};
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::Host;
-use crate::host::device_queries::Device;
-use crate::host::fallback::Fallback;
+use crate::host::{Device, Fallback, Host};
 use crate::node::run::Run;
 use crate::provider::report;
 use crate::readings::disk;
-use crate::scheduling::locks::LockKey;
-use crate::scheduling::pool_kind::PoolKind;
-use crate::scheduling::stop::{RunResult, Stop, caught, failed};
+use crate::scheduling::{LockKey, PoolKind, RunResult, Stop, caught, failed};
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 
 /// The offset of a volume on its disk, and the volume.
@@ -230,38 +225,19 @@ pub(crate) fn flush_all(run: Run<'_>, disk: &Disk) -> RunResult<()> {
 
 #[cfg(test)]
 mod tests {
-    use os::{MethodCall, Namespace, Os, Value};
-
-    use super::{in_order, queried_on_disk};
-    use crate::devices::partition_table::{Partition, PartitionKind};
-    use crate::host::Host;
-    use crate::{DiskNumber, Timeouts};
+    use super::in_order;
+    use crate::devices::{Partition, PartitionKind};
+    use crate::types::VolumeId;
 
     #[test]
     fn volumes_are_in_the_order_of_their_partitions_with_data_partitions_first() {
-        let sim = os_sim::node().disk(1 << 30).gpt().build();
-        let (os, never) = (sim.process(), os::Time(std::time::Duration::MAX));
-        let disk = os.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Disk WHERE Number = 1", never).unwrap();
-        for size in [100 << 20, 200 << 20] {
-            let arguments = [("Size", Value::Text(u64::to_string(&size)))];
-            os.wmi()
-                .call(&MethodCall::new(Namespace::Storage, &disk[0].path, "CreatePartition", &arguments), never)
-                .unwrap();
+        use PartitionKind::{Data, Other};
+
+        let volume = VolumeId::parse(r"\\?\Volume{00000000-0000-0000-0000-000000000001}\").unwrap();
+        for (kinds, expected) in [([Data, Data], [1, 2]), ([Data, Other], [1, 2]), ([Other, Data], [2, 1])] {
+            let partition = |offset, kind| Partition { number: 1, offset, length: 1, kind, is_active: false };
+            let found = in_order(vec![(2, volume), (1, volume)], &[partition(1, kinds[0]), partition(2, kinds[1])]);
+            assert_eq!([found[0].0, found[1].0], expected);
         }
-        sim.advance(std::time::Duration::from_mins(1));
-        let host = Host::new(sim.process(), Timeouts::default());
-        let offsets: Vec<_> = sim.disk(1).unwrap().partitions[1..].iter().map(|partition| partition.offset).collect();
-        let [first, second] = offsets[..] else { panic!("{offsets:?}") };
-        let order = |kinds: [PartitionKind; 2]| -> Vec<_> {
-            let partition =
-                |number, offset, kind| Partition { number, offset, length: 100 << 20, kind, is_active: false };
-            let table = [partition(2, first, kinds[0]), partition(3, second, kinds[1])];
-            let found = queried_on_disk(&host, DiskNumber(1)).unwrap().0;
-            in_order(found, &table).into_iter().map(|(offset, _)| offset).collect()
-        };
-        assert_eq!(order([PartitionKind::Data, PartitionKind::Data]), [first, second]);
-        assert_eq!(order([PartitionKind::Data, PartitionKind::Other]), [first, second]);
-        assert_eq!(order([PartitionKind::Other, PartitionKind::Data]), [second, first]);
-        assert!(queried_on_disk(&host, DiskNumber(2)).unwrap().0.is_empty());
     }
 }

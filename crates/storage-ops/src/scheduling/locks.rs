@@ -279,22 +279,6 @@ mod tests {
     }
 
     #[test]
-    fn locks_are_granted_in_the_order_of_the_requests() {
-        let locks = Locks::default();
-        let disk = || vec![LockKey::Disk(DiskNumber(1))];
-        let (mut a, mut b, mut c) =
-            (pin!(locks.acquire(disk())), pin!(locks.acquire(disk())), pin!(locks.acquire(disk())));
-        assert_eq!(locks.len(), 1, "one key for all requests");
-        let guard = ready(a.as_mut()).expect("the lock is free");
-        assert!(ready(c.as_mut()).is_none() && ready(b.as_mut()).is_none());
-        drop(guard);
-        assert!(ready(c.as_mut()).is_none(), "b requested it before c");
-        drop(ready(b.as_mut()).expect("it is b's turn"));
-        assert!(ready(c.as_mut()).is_some());
-        assert_eq!(locks.len(), 0);
-    }
-
-    #[test]
     fn a_lock_that_is_free_is_taken_without_waiting_and_one_that_is_not_stays_as_it_is() {
         let locks = Locks::default();
         let disk = || vec![LockKey::Disk(DiskNumber(1))];
@@ -328,19 +312,6 @@ mod tests {
         assert_eq!(calls(), [vec![2], vec![]], "also before the next owner has noticed it");
         drop(two);
         assert!(locks.in_use().is_empty() && lock(&locks.0).owners.is_empty());
-    }
-
-    #[test]
-    fn overlapping_sets_in_any_order_do_not_deadlock() {
-        let locks = Locks::default();
-        let (path, disk) = (LockKey::Path("C:\\X".into()), LockKey::Disk(DiskNumber(1)));
-        let mut a = pin!(locks.acquire(vec![path.clone(), disk.clone()]));
-        let mut b = pin!(locks.acquire(vec![disk, path]));
-        assert_eq!(locks.len(), 3, "the path, the drive above it, and the disk");
-        let guard = ready(a.as_mut()).expect("a is first in both queues");
-        assert!(ready(b.as_mut()).is_none());
-        drop(guard);
-        assert!(ready(b.as_mut()).is_some());
     }
 
     #[test]

@@ -181,16 +181,9 @@ mod tests {
     use std::sync::Arc;
     use std::task::{Context, Waker};
 
-    use super::{BLOCKING_THREADS, ThreadRequest, WorkerPool, WorkerPools};
-    use crate::scheduling::pool_kind::{PoolKind, Resource};
+    use super::{ThreadRequest, WorkerPool};
+    use crate::scheduling::pool_kind::Resource;
     use crate::scheduling::quotas::{ClientId, Holder};
-
-    #[test]
-    fn each_kind_of_work_has_a_pool() {
-        let pools = WorkerPools::default();
-        assert!(!Arc::ptr_eq(&pools.0[PoolKind::Files as usize], &pools.0[PoolKind::System as usize]));
-        assert_eq!(BLOCKING_THREADS, pools.0.len() * THREADS_PER_POOL);
-    }
 
     fn holder(disk: u32, client: u64) -> Holder {
         Holder { resource: Some(Resource::Disk(DiskNumber(disk))), client: Some(ClientId(client)), is_exempt: false }
@@ -234,24 +227,5 @@ mod tests {
             assert_eq!(modest.iter().filter(|request| has_thread(request)).count(), threads);
             greedy.remove(at(&greedy));
         }
-    }
-
-    #[test]
-    fn an_operation_that_has_begun_a_change_needs_no_quota_but_counts() {
-        let pool = Arc::default();
-        let mut slow: Vec<_> = (0..10).map(|_| enter(&pool, 0, 0)).collect();
-        let changing = WorkerPool::enter(&pool, Holder { is_exempt: true, ..holder(0, 0) });
-        assert!(!has_thread(&slow[5]) && has_thread(&changing));
-        slow.remove(0);
-        assert!(!has_thread(&slow[4]), "with the exempt one, the client still has its quota");
-    }
-
-    #[test]
-    fn a_thread_that_is_given_up_goes_to_the_next() {
-        let pool = Arc::default();
-        let mut requests: Vec<_> = (0..8).map(|_| enter(&pool, 0, 0)).collect();
-        requests.remove(5);
-        requests.remove(0);
-        assert!(has_thread(&requests[4]) && !has_thread(&requests[5]));
     }
 }

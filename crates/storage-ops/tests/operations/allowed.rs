@@ -94,18 +94,6 @@ fn check_refusal<O: Operation>(config: &Config, operation: &O, reason: &str) {
 }
 
 #[test]
-fn without_lists_everything_is_allowed() {
-    let sim = sim();
-    let node = node_on(&sim);
-    node.run(&stop("base", true)).unwrap();
-    node.run(&start("other")).unwrap();
-    node.run(&map(r"\\other\one", r"FILES\anna", "pw")).unwrap();
-    let portal = portal("10.0.0.5");
-    node.run(&AddTargetPortal { portal: portal.clone() }).unwrap();
-    node.run(&RemoveTargetPortal { portal }).unwrap();
-}
-
-#[test]
 fn a_service_that_is_not_listed_is_neither_started_nor_stopped() {
     let reason = "csi-proxy's flag -services does not list the service MSiSCSI";
     for config in [lists(), empty_lists()] {

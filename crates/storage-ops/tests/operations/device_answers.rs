@@ -388,18 +388,6 @@ fn a_disk_with_sectors_of_4096_bytes_is_partitioned_formatted_and_grown() {
     sim.invariants().unwrap();
 }
 
-#[test]
-fn a_file_system_on_sectors_of_4096_bytes_is_extended_to_its_partition() {
-    let sim =
-        os_sim::node().disk(GIB).sector_size(4096).partitioned().formatted("NTFS").file_system_of(GIB / 2).build();
-    let node = node_on(&sim);
-    let volume = volume_on(&node, 1);
-    node.run(&resize(volume, 0)).unwrap();
-    let (total, length) =
-        (node.run(&GetVolumeStats { volume }).unwrap().total, sim.disk(1).unwrap().partitions[1].length);
-    assert!(total <= length && total + (1 << 20) > length, "{total} of {length}");
-}
-
 /// A disk with this partition style, as the control codes number them, whose table Windows does not read while the disk is
 /// offline, and then reports as raw.
 struct NotReadWhileOffline(u8);

@@ -24,7 +24,7 @@ const FSCTL_DISMOUNT_VOLUME: ControlCode = ControlCode(0x0009_0020);
 const SET: &str = "control DISK_SET_DISK_ATTRIBUTES";
 
 #[test]
-fn the_device_sets_only_the_attributes_that_differ() {
+fn contract_20a_the_device_sets_only_the_attributes_that_differ_and_online_means_writable() {
     let disk = || os_sim::node().disk(GIB).partitioned();
     for (name, sim, online, changes) in [
         ("offline", disk().offline().build(), true, 1),
@@ -83,15 +83,6 @@ fn a_disk_state_that_was_undone_is_set_again() {
         .among(|call| call.primitive == "control DISK_UPDATE_PROPERTIES");
     probed(&sim, undone).run(&set_online(1, true)).unwrap();
     assert!(!sim.disk(1).unwrap().offline);
-}
-
-#[test]
-fn a_raw_disk_that_is_offline_is_brought_online_without_wmi() {
-    let sim = os_sim::node().disk(GIB).offline().build();
-    let (node, trace) = traced(&sim, NoProbe);
-    node.run(&PARTITION).unwrap();
-    volume_on(&node, 1);
-    assert_eq!(trace.counts().of("wmi call MSFT_Disk.Online"), 0);
 }
 
 #[test]

@@ -6,28 +6,8 @@ use os::OsError;
 use os::abi::BusType;
 use storage_ops::{
     DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, ListDiskIds, ListDiskLocations,
-    ListVolumesOnDisk, PartitionDisk, Rescan, SetDiskState,
+    ListVolumesOnDisk, PartitionDisk, SetDiskState,
 };
-
-#[test]
-fn contract_16_disks_without_an_adapter_are_left_out() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .location("Integrated : Adapter 3 : Port 0 : Target 0 : LUN 1")
-        .disk(GIB)
-        .location("Integrated : Bus 12606208 : Device 0 : Function 0 : Adapter 0")
-        .bus(BusType::NVME)
-        .disk(GIB)
-        .vhd()
-        .disk(GIB)
-        .location("nowhere")
-        .build();
-    let locations = node_on(&sim).run(&ListDiskLocations).unwrap();
-    assert_eq!(locations[&DiskNumber(1)].lun, "1");
-    let nvme = &locations[&DiskNumber(2)];
-    assert_eq!((nvme.bus.as_str(), nvme.target.as_str(), nvme.lun.as_str()), ("12606208", "", ""));
-    assert!(!locations.contains_key(&DiskNumber(3)) && !locations.contains_key(&DiskNumber(4)));
-}
 
 #[test]
 fn contract_17_identifiers_are_returned_as_the_device_reports_them() {
@@ -60,9 +40,9 @@ fn contract_17_an_identifier_longer_than_the_first_buffer_is_complete() {
 
 #[test]
 fn contract_18_a_raw_disk_gets_a_gpt_and_one_volume_that_has_arrived() {
-    for offline in [false, true] {
-        let raw = os_sim::node().disk(GIB);
-        let sim = if offline { raw.offline() } else { raw }.build();
+    // A reserved partition alone does not count.
+    for disk in [os_sim::node().disk(GIB), os_sim::node().disk(GIB).offline(), os_sim::node().disk(GIB).gpt()] {
+        let sim = disk.build();
         let node = node_on(&sim);
         for _ in 0..3 {
             node.run(&PARTITION).unwrap();
@@ -71,14 +51,6 @@ fn contract_18_a_raw_disk_gets_a_gpt_and_one_volume_that_has_arrived() {
         assert!(node.run(&GetDiskState { disk: ONE }).unwrap());
         sim.invariants().unwrap();
     }
-}
-
-#[test]
-fn contract_18_the_reserved_partition_alone_is_not_partitioned() {
-    let sim = os_sim::node().disk(GIB).gpt().build();
-    let node = node_on(&sim);
-    node.run(&PARTITION).unwrap();
-    volume_on(&node, 1);
 }
 
 #[test]
@@ -119,18 +91,6 @@ fn contract_20_set_disk_state_is_idempotent_and_stats_never_fail_for_a_present_d
 }
 
 #[test]
-fn contract_20a_online_means_writable_too() {
-    for (name, sim) in [
-        ("offline and read-only", os_sim::node().disk(GIB).partitioned().offline().read_only().build()),
-        ("read-only", os_sim::node().disk(GIB).partitioned().read_only().build()),
-    ] {
-        node_on(&sim).run(&set_online(1, true)).unwrap();
-        let disk = sim.disk(1).unwrap();
-        assert!(!disk.offline && !disk.read_only, "{name}");
-    }
-}
-
-#[test]
 fn contract_20b_a_disk_is_found_by_its_name_or_the_last_word_of_it() {
     let sim = os_sim::node()
         .disk(GIB)
@@ -161,15 +121,6 @@ fn every_operation_reports_an_unknown_disk_as_not_found() {
         refused(&node, &ListVolumesOnDisk { disk, partition: 0 }, Kind::NotFound);
     }
     assert_eq!(sim.snapshot(), before);
-}
-
-#[test]
-fn a_rescan_shows_the_size_of_a_disk_that_grew() {
-    let sim = os_sim::node().disk(GIB).build();
-    let node = node_on(&sim);
-    sim.grow_disk(1, 2 * GIB);
-    node.run(&Rescan).unwrap();
-    assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), 2 * GIB);
 }
 
 /// Returns a node on which the calls of `primitive` on NVMe disks fail: disk 1 has the name `pvc-x`, and disk 2, which is on

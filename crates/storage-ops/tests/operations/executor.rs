@@ -3,10 +3,10 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use crate::concurrency::spawn;
-use crate::setup::{GIB, ONE, PARTITION, exists, is_link, map_at, mapped, ntfs};
+use crate::setup::{GIB, ONE, PARTITION, exists, is_link, map_at, ntfs};
 use faults::{Call, FaultAction, Outcome, Probe, Probed, Trace};
 use os_sim::Sim;
-use storage_ops::{Config, DiskNumber, Executor, Kind, NewSmbGlobalMapping, Node, PartitionDisk, Rescan, UncPath};
+use storage_ops::{Config, DiskNumber, Executor, NewSmbGlobalMapping, Node, PartitionDisk, Rescan};
 
 /// Blocks some calls until it is opened. A test that ends opens it too: otherwise the runtime would wait for the calls.
 pub(crate) struct Gate(Arc<Blocks>);
@@ -101,48 +101,8 @@ pub(crate) fn executor(sim: &Sim, gate: &Gate) -> (Arc<Executor>, Arc<Trace>) {
     (Arc::new(Executor::new(Arc::new(Node::new(Arc::new(probed), Config::default())))), trace)
 }
 
-fn smb() -> Sim {
-    os_sim::node().smb_server("files").share("one").user("user", "pw").build()
-}
-
 pub(crate) fn map(local: &str) -> NewSmbGlobalMapping {
     map_at(r"\\files\one", r"FILES\user", "pw", local)
-}
-
-const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
-
-#[tokio::test(flavor = "multi_thread")]
-async fn contract_06_a_retry_joins_the_operation_of_a_cancelled_caller() {
-    let (sim, gate) = (smb(), Gate::closed(|call| call.primitive == CREATE));
-    let (executor, trace) = executor(&sim, &gate);
-    let first = spawn(&executor, map(r"\plugins\a"));
-    gate.reached_by(1).await;
-    first.abort();
-    let retries: Vec<_> = (0..32).map(|_| spawn(&executor, map(r"\plugins\a"))).collect();
-    gate.open();
-    for retry in retries {
-        retry.await.unwrap().unwrap();
-    }
-    assert_eq!(trace.counts().of(CREATE), 1);
-    assert_eq!(mapped(&sim), [r"\\files\one"]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn contract_05_a_slow_mapping_delays_no_other_operation_and_its_queue_needs_no_threads() {
-    let (sim, gate) = (smb(), Gate::closed(|call| call.primitive == CREATE));
-    let (executor, _) = executor(&sim, &gate);
-    let waiting: Vec<_> = (0..100).map(|n| spawn(&executor, map(&format!(r"\plugins\s{n}")))).collect();
-    gate.reached_by(1).await;
-    // More requests wait than all pools together have threads, but an unrelated request still completes.
-    assert!(executor.run(exists(r"\pods")).await.unwrap());
-    let other = NewSmbGlobalMapping { remote: UncPath::parse(r"\\unknown\x").unwrap(), local: None, ..map(r"\pods\x") };
-    let other = spawn(&executor, other);
-    gate.open();
-    for mapping in waiting {
-        mapping.await.unwrap().unwrap();
-    }
-    other.await.unwrap().unwrap_err();
-    assert_eq!(mapped(&sim), [r"\\files\one"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -203,34 +163,6 @@ pub(crate) async fn settled() {
     }
 }
 
-/// Returns whether `future` is ready at once.
-pub(crate) async fn at_once(future: impl Future<Output = ()>) -> bool {
-    tokio::select! {
-        biased;
-        () = future => true,
-        () = std::future::ready(()) => false,
-    }
-}
-
-#[tokio::test]
-async fn an_equal_request_shares_the_result_of_one_under_way_and_a_later_one_does_not() {
-    let (sim, gate) =
-        (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
-    let (executor, trace) = executor(&sim, &gate);
-    let mut all = vec![partition(&executor)];
-    gate.reached_by(1).await;
-    all.extend([partition(&executor), partition(&executor)]);
-    settled().await;
-    assert_eq!(executor.running(), 1, "the later requests have joined");
-    gate.open();
-    for one in all {
-        one.await.unwrap().unwrap();
-    }
-    assert_eq!(trace.counts().of("wmi call MSFT_Disk.CreatePartition"), 1);
-    sim.detach_disk(1);
-    assert_eq!(partition(&executor).await.unwrap().unwrap_err().kind(), Kind::NotFound, "an old result is not shared");
-}
-
 #[tokio::test]
 async fn a_caller_that_cancels_before_the_first_change_leaves_the_node_unchanged() {
     let layout = |call: &Call| call.primitive == "control DISK_GET_DRIVE_LAYOUT_EX";
@@ -244,23 +176,6 @@ async fn a_caller_that_cancels_before_the_first_change_leaves_the_node_unchanged
     gate.open();
     executor.idle().await;
     assert_eq!(sim.snapshot(), before);
-}
-
-#[tokio::test]
-async fn a_caller_that_cancels_after_the_first_change_does_not_stop_the_operation() {
-    let (sim, gate) =
-        (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
-    let (executor, _) = executor(&sim, &gate);
-    let request = partition(&executor);
-    gate.reached_by(1).await;
-    request.abort();
-    assert!(request.await.unwrap_err().is_cancelled());
-    settled().await;
-    assert_eq!(executor.running(), 1);
-    assert!(!at_once(executor.idle()).await, "the operation continues without its caller");
-    gate.open();
-    executor.idle().await;
-    assert!(sim.volume_on(1).is_some_and(|volume| volume.arrived), "the operation was completed");
 }
 
 #[tokio::test]
@@ -279,29 +194,6 @@ async fn a_request_that_waits_for_a_lock_is_cancelled_at_once_with_its_caller() 
     running.await.unwrap().unwrap();
     assert_eq!(executor.node().locked_objects(), 0);
     assert_eq!(trace.counts().of("wmi call MSFT_StorageSetting.UpdateHostStorageCache"), 1);
-}
-
-#[tokio::test]
-async fn idle_returns_when_the_last_operation_has_ended() {
-    let layout = |call: &Call| call.primitive == "control DISK_GET_DRIVE_LAYOUT_EX";
-    let (sim, gate) = (os_sim::node().disk(GIB).disk(GIB).build(), Gate::closed(layout));
-    let (executor, _) = executor(&sim, &gate);
-    assert!(at_once(executor.idle()).await, "no operation runs");
-    let all: Vec<_> = [1, 2].map(|disk| spawn(&executor, PartitionDisk { disk: DiskNumber(disk) })).into();
-    gate.reached_by(2).await;
-    assert_eq!(executor.running(), 2);
-    let idle = tokio::spawn({
-        let executor = Arc::clone(&executor);
-        async move { executor.idle().await }
-    });
-    settled().await;
-    assert!(!idle.is_finished());
-    gate.open();
-    for one in all {
-        one.await.unwrap().unwrap();
-    }
-    settled().await;
-    assert!(idle.is_finished());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use crate::setup::{
 };
 use faults::{Fault, FaultAction, When};
 use os_sim::FileKind;
-use storage_ops::{IsSymlink, Kind, Mkdir, Node, PathContext, PathExists, Rmdir, RmdirContents};
+use storage_ops::{Config, IsSymlink, Kind, Mkdir, Node, PathContext, PathExists, Rmdir, RmdirContents};
 
 #[test]
 fn contract_09_a_path_outside_the_working_directories_is_refused_by_component() {
@@ -104,40 +104,40 @@ fn a_working_directory_itself_is_neither_removed_nor_emptied() {
 }
 
 #[test]
-fn a_working_directory_may_be_created_later_and_recreated() {
-    let sim = os_sim::node().build();
-    let external = sim.external();
-    external.remove_all(KUBELET).unwrap();
-    let node = node_on(&sim);
-    assert!(!node.run(&exists(r"\pods")).unwrap());
-    refused(&node, &mkdir(r"\pods"), Kind::NotFound);
-    external.mkdir_all(KUBELET).unwrap();
-    node.run(&mkdir(r"\pods")).unwrap();
-    external.remove_all(KUBELET).unwrap();
-    external.mkdir_all(KUBELET).unwrap();
-    node.run(&mkdir(r"\pods\again")).unwrap();
-    assert!(external.exists(r"C:\var\lib\kubelet\pods\again"));
-}
+fn contract_09c_each_operation_notices_that_the_working_directory_was_created_or_replaced() {
+    type Operation = fn(&Node) -> Result<(), storage_ops::Error>;
 
-#[test]
-fn contract_09c_each_operation_notices_that_the_working_directory_was_recreated() {
     let sim = os_sim::node().build();
-    let node = node_on(&sim);
     let external = sim.external();
-    let file = |name: &str| format!(r"{KUBELET}\{name}");
-    for operation in [
-        &|node: &Node| node.run(&rmdir(r"\d", false)).map(drop),
-        &|node: &Node| node.run(&rmdir(r"\d", true)).map(drop),
-        &|node: &Node| node.run(&contents(r"\d")).map(drop),
-        &|node: &Node| node.run(&link(r"\d", r"\l")).map(drop),
-        &|node: &Node| node.run(&mkdir(r"\new")).map(drop),
-        &|node: &Node| node.run(&is_link(r"\d")).map(drop),
-    ] as [&dyn Fn(&Node) -> Result<(), storage_ops::Error>; 6]
-    {
-        assert!(!node.run(&exists(r"\never")).unwrap(), "the directory has been used before");
+    let operations: [Operation; 7] = [
+        |node| node.run(&rmdir(r"\d\e", false)),
+        |node| node.run(&rmdir(r"\d", true)),
+        |node| node.run(&contents(r"\d")),
+        |node| node.run(&link(r"\d", r"\l")),
+        |node| node.run(&mkdir(r"\new")),
+        |node| node.run(&is_link(r"\d\e")).map(drop),
+        |node| node.run(&exists(r"\d\e")).map(|exists| assert!(exists)),
+    ];
+    for looks_up_paths in [false, true] {
+        let node = node_on(&sim);
+        if looks_up_paths {
+            node.test_path_lookup();
+        }
         external.remove_all(KUBELET).unwrap();
-        external.mkdir_all(&file("d")).unwrap();
-        operation(&node).unwrap();
+        refused(&node, &mkdir(r"\d"), Kind::NotFound);
+        for operation in operations {
+            assert!(!node.run(&exists(r"\d\e")).unwrap(), "the directory is missing or has been used before");
+            // It may become a link, too.
+            for target in [KUBELET, r"C:\other"] {
+                external.remove_all(KUBELET).unwrap();
+                external.mkdir_all(&format!(r"{target}\d\e")).unwrap();
+                if target != KUBELET {
+                    external.junction(KUBELET, target).unwrap();
+                }
+                operation(&node).unwrap();
+                external.remove_all(target).unwrap();
+            }
+        }
     }
 }
 
@@ -398,26 +398,29 @@ fn contract_15_rmdir_and_unmount_of_a_stale_mount_point_succeed() {
 }
 
 #[test]
-fn contract_31_a_context_restricts_paths_only_if_its_directory_is_configured() {
-    let sim = os_sim::node().dir(r"C:\csi\plugins").build();
-    let mkdir = |text: &str, context| Mkdir { path: path(text), context: Some(context) };
-    let node = node_on(&sim);
-    node.run(&mkdir(r"\pods\a", PathContext::Plugin)).unwrap();
-    let outside = refused(&node, &mkdir(r"C:\csi\plugins\a", PathContext::Plugin), Kind::PermissionDenied).to_string();
-    assert!(
-        outside
-            .ends_with(r"not in a working directory (C:\var\lib\kubelet); csi-proxy's flag -working-dir adds others"),
-        "{outside}"
-    );
-    let config = storage_ops::Config { plugin_dir: Some(path(r"C:\csi\plugins")), ..storage_ops::Config::default() };
-    let node = storage_ops::Node::new(sim.process(), config);
-    node.run(&mkdir(r"C:\csi\plugins\a", PathContext::Plugin)).unwrap();
-    let outside = refused(&node, &mkdir(r"\pods\b", PathContext::Plugin), Kind::PermissionDenied).to_string();
-    assert!(
-        outside.ends_with(r"is not in C:\csi\plugins, which csi-proxy's flag -kubelet-csi-plugins-path sets"),
-        "{outside}"
-    );
-    node.run(&mkdir(r"\pods\b", PathContext::Pod)).unwrap();
+fn contract_31_a_path_that_is_refused_for_its_context_is_explained_by_the_flag_that_decides() {
+    let sim = os_sim::node().build();
+    let plugins = Config { plugin_dir: Some(path(r"C:\csi\plugins")), ..Config::default() };
+    let pods = Config { pod_dir: Some(path(r"C:\csi\pods")), ..Config::default() };
+    for (config, outside, context, reason) in [
+        (
+            Config::default(),
+            r"C:\csi\a",
+            PathContext::Plugin,
+            r"(C:\var\lib\kubelet); csi-proxy's flag -working-dir adds others",
+        ),
+        (
+            plugins,
+            r"\pods\b",
+            PathContext::Plugin,
+            r"C:\csi\plugins, which csi-proxy's flag -kubelet-csi-plugins-path sets",
+        ),
+        (pods, r"\pods\b", PathContext::Pod, r"C:\csi\pods, which csi-proxy's flag -kubelet-pod-path sets"),
+    ] {
+        let request = Mkdir { path: path(outside), context: Some(context) };
+        let error = refused(&Node::new(sim.process(), config), &request, Kind::PermissionDenied).to_string();
+        assert!(error.ends_with(reason), "{error}");
+    }
 }
 
 #[test]

@@ -205,8 +205,9 @@ fn growth_that_was_undone_is_not_reported_as_success() {
 
 #[test]
 fn a_file_system_smaller_than_its_partition_is_extended_if_it_is_ntfs() {
-    for (name, fills) in [("NTFS", true), ("ReFS", false)] {
-        let sim = os_sim::node().disk(GIB).partitioned().formatted(name).file_system_of(GIB / 2).build();
+    for (name, sector, fills) in [("NTFS", 512, true), ("NTFS", 4096, true), ("ReFS", 512, false)] {
+        let disk = os_sim::node().disk(GIB).sector_size(sector).partitioned().formatted(name);
+        let sim = disk.file_system_of(GIB / 2).build();
         let node = node_on(&sim);
         let volume = volume_on(&node, 1);
         node.run(&resize(volume, 0)).unwrap();

@@ -2,8 +2,8 @@
 //! reparse points that are no links.
 
 use crate::setup::{
-    NoProbe, closest, contents, exists, failing_once, is_link, link, mkdir, mounted_at, node_on, ntfs, path, probed,
-    refused, rmdir, traced,
+    NoProbe, closest, contents, exists, failing_once, is_link, link, mounted_at, node_on, path, probed, refused, rmdir,
+    traced,
 };
 use faults::Fault;
 use os::abi::{ControlCode, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
@@ -170,21 +170,4 @@ fn a_directory_with_a_tag_that_is_no_link_is_removed_with_its_contents() {
     set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\p\cloud", &PLACEHOLDER);
     node.run(&rmdir(POD, true)).unwrap();
     assert!(!sim.external().exists(POD));
-}
-
-#[test]
-fn an_empty_working_directory_that_becomes_a_mount_point_is_opened_again() {
-    let sim = ntfs().build();
-    let kubelet = r"C:\var\lib\kubelet";
-    for directory in ["pods", "plugins"] {
-        sim.external().remove_all(&format!(r"{kubelet}\{directory}")).unwrap();
-    }
-    let node = node_on(&sim);
-    let exists = exists(r"\pods");
-    assert!(!node.run(&exists).unwrap());
-    sim.external().set_mount_point(kubelet, sim.volume_on(1).unwrap().id).unwrap();
-    node.run(&mkdir(r"\pods\p")).unwrap();
-    assert!(node.run(&exists).unwrap());
-    let created = sim.external().exists(&format!(r"{}pods\p", sim.volume_on(1).unwrap().name()));
-    assert!(created, "the directory is on the mounted volume");
 }

@@ -65,7 +65,7 @@ fn what_contains_a_working_directory_is_not_removed_replaced_emptied_or_mounted_
 }
 
 #[test]
-fn no_link_on_the_way_to_a_working_directory_in_another_one_is_followed() {
+fn contract_09a_no_link_on_the_way_to_a_path_is_followed_not_even_at_a_working_directory_in_another_one() {
     let inner = r"\plugins\kubernetes.io";
     // The container has kubelet's directory, and replaces one of these.
     for component in [r"C:\var\lib\kubelet\plugins", r"C:\var\lib\kubelet\plugins\kubernetes.io"] {

@@ -213,21 +213,6 @@ fn an_answer_that_says_nothing_about_links_leads_to_the_components() {
 }
 
 #[test]
-fn a_working_directory_that_is_replaced_is_noticed_the_first_time() {
-    let sim = node_with_links();
-    let node = tested(Node::new(sim.process(), Config::default()));
-    assert_eq!(node.run(&exists(r"\pods\a\b")), Ok(true));
-    let external = sim.external();
-    external.rename(KUBELET, r"C:\var\lib\old").unwrap();
-    assert_eq!(node.run(&exists(r"\pods\a\b")), Ok(false));
-    external.mkdir_all(r"C:\other\pods\a\n").unwrap();
-    external.junction(KUBELET, r"C:\other").unwrap();
-    assert_eq!(node.run(&exists(r"\pods\a\b")), Ok(false));
-    assert_eq!(node.run(&exists(r"\pods\a\n")), Ok(true));
-    assert_eq!(node.run(&is_link(r"\pods\a\n")), Ok(false), "through the link");
-}
-
-#[test]
 fn a_path_on_another_drive_is_looked_up_below_its_root() {
     let sim = ntfs().build();
     sim.external().set_drive_letter('E', sim.volume_on(1).unwrap().id);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::setup::{GIB, TREE, contents, mount, node_on, probed, refused, rmdir, unmount};
+use crate::setup::{GIB, TREE, contents, mount, node_on, probed, rmdir, unmount};
 use faults::{Call, Fault, FaultAction, Outcome, Probe, When};
 use os::OsError;
 use os_sim::{Oplock, Sim};
@@ -150,6 +150,4 @@ fn the_removal_of_a_large_tree_goes_on_when_the_request_is_repeated() {
         remove(&node, contents_only).unwrap();
         assert_eq!(sim.external().exists(TREE), contents_only);
     }
-    let sim = os_sim::node().dir(TREE).build();
-    refused(&node_on(&sim), &rmdir(r"\pods\missing", false), Kind::NotFound);
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use crate::setup::{GIB, KUBELET, MOUNT, contents, exists, node_on, ntfs, probed, refused, rmdir};
 use faults::{Call, FaultAction, Outcome, Probe};
@@ -28,18 +27,6 @@ fn kubelet_on_a_volume() -> Sim {
     sim.external().remove_all(KUBELET).unwrap();
     sim.external().symlink(KUBELET, r"C:\one").unwrap();
     sim
-}
-
-#[test]
-fn a_working_directory_is_found_again_after_its_disk_was_disconnected_and_connected() {
-    let sim = kubelet_on_a_volume();
-    let node = node_on(&sim);
-    assert!(node.run(&exists(r"\pods")).unwrap());
-    let disk = sim.detach_disk(1).unwrap();
-    assert!(!node.run(&exists(r"\pods")).unwrap());
-    sim.reattach_disk(disk, true);
-    sim.advance(Duration::from_mins(1));
-    assert!(node.run(&exists(r"\pods")).unwrap());
 }
 
 #[test]

@@ -1,17 +1,12 @@
 //! Tests that no operation changes a disk that takes the number of its disk while it runs.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use faults::{Layer, Race, Trace};
-use os::abi::ControlCode;
-use os::{Handle, OsResult};
+use faults::{Race, Trace};
 use os_sim::{Builder, Content, DiskDescription, Sim};
-use storage_ops::{Error, FormatVolume, Kind, Node, WriteVolumeCache};
+use storage_ops::{Error, FormatVolume, Node, WriteVolumeCache};
 
-use crate::setup::{
-    GIB, NoProbe, PARTITION, layered, mount, node_on, probed, refused, resize, set_online, traced, unmount, volume_on,
-};
+use crate::setup::{GIB, NoProbe, PARTITION, mount, node_on, probed, resize, set_online, traced, unmount, volume_on};
 
 const TARGET: &str = r"\plugins\v";
 
@@ -135,31 +130,4 @@ fn state(sim: &Sim) -> String {
     let volume = sim.volume_on(1);
     let file_system = volume.map(|volume| (volume.file_system, volume.total, volume.formats, volume.paths));
     format!("{} {} {} {partitions:?} {file_system:?}", disk.offline, disk.read_only, disk.layout)
-}
-
-/// A node whose disk gets another number after it has been opened.
-struct Renumbered(AtomicUsize);
-
-impl Layer for Renumbered {
-    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
-        let size = handle.control(code, input, output)?;
-        if code == ControlCode::STORAGE_GET_DEVICE_NUMBER {
-            // After each opening of a second handle, the first one is queried.
-            let query = self.0.fetch_add(1, Ordering::SeqCst);
-            if query >= 2 && query.is_multiple_of(2) {
-                output[4] = 7;
-            }
-        }
-        Ok(size)
-    }
-}
-
-#[test]
-fn a_disk_whose_number_changes_while_it_is_open_is_not_changed() {
-    let sim = os_sim::node().disk(GIB).disk(GIB).build();
-    let before = sim.snapshot();
-    let node = layered(&sim, Renumbered(0.into()));
-    let error = refused(&node, &PARTITION, Kind::FailedPrecondition);
-    assert!(error.to_string().contains("has been replaced by another disk"), "{error}");
-    assert_eq!(sim.snapshot(), before);
 }

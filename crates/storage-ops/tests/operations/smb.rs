@@ -82,15 +82,6 @@ fn contract_28_a_mapping_that_cannot_be_read_is_replaced_with_the_new_password()
 }
 
 #[test]
-fn contract_28_a_mapping_is_repaired_after_a_reboot() {
-    let sim = sim();
-    node_on(&sim).run(&map_at(r"\\files\one", r"domain\user", "pw", LINK)).unwrap();
-    sim.reboot();
-    node_on(&sim).run(&map_at(r"\\files\one", r"domain\user", "pw", LINK)).unwrap();
-    sim.external().read_dir(LINK).unwrap();
-}
-
-#[test]
 fn contract_28_an_occupied_or_forbidden_local_path_is_refused_before_the_share_is_mapped() {
     let sim = sim();
     let node = node_on(&sim);
@@ -307,16 +298,6 @@ fn contract_28_the_user_of_a_mapping_that_was_not_created_is_forgotten_and_a_con
 }
 
 #[test]
-fn contract_09a_a_link_above_the_local_path_is_refused() {
-    let sim = sim();
-    sim.external().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\Windows").unwrap();
-    let (node, before) = (node_on(&sim), sim.snapshot());
-    let mapping = map_at(r"\\files\one", r"domain\user", "pw", r"\pods\l\share");
-    refused(&node, &mapping, Kind::FailedPrecondition);
-    assert_eq!(sim.snapshot(), before);
-}
-
-#[test]
 fn contract_28_a_readable_mapping_is_read_once() {
     let sim = mapped_before();
     let (node, trace) = traced(&sim, NoProbe);
@@ -336,20 +317,6 @@ fn contract_28_a_link_that_cannot_be_created_is_the_reported_error_even_if_the_m
     let node = probed(&sim, probes);
     let error = refused(&node, &map_at(r"\\files\one", r"domain\user", "pw", LINK), Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::DISK_FULL));
-}
-
-#[test]
-fn contract_28_the_error_of_a_mapping_that_is_kept_has_the_code_for_which_it_is_kept() {
-    let attempts = |code: OsError, refused: OsError| -> Vec<std::sync::Arc<dyn Probe>> {
-        let opens = |call: &Call| call.primitive == "open" && call.object.to_lowercase().contains(r"unc\files\one");
-        vec![
-            std::sync::Arc::new(Fault::at(0, When::Before, FaultAction::Fail(code)).among(opens)),
-            std::sync::Arc::new(Fault::each(opens, When::Before, FaultAction::Fail(refused))),
-        ]
-    };
-    let node = probed(&mapped_before(), attempts(OsError::BAD_NETPATH, OsError::LOGON_FAILURE));
-    let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw"), Kind::FailedPrecondition);
-    assert_eq!(error.code(), Some(OsError::BAD_NETPATH));
 }
 
 /// Opens the share when the link to it is about to become one, as a pod with an older link does, and fails that call.

@@ -5,17 +5,15 @@ use std::time::Duration;
 use os::OsError;
 use os::abi::DiskAttributes;
 
-use crate::devices::disk::Disk;
-use crate::devices::partition_table::Partition;
+use crate::devices::{Disk, Partition};
 use crate::error::{Kind, OperationError};
 use crate::error_class::ErrorClass;
-use crate::host::fallback::Fallback;
+use crate::host::Fallback;
 use crate::node::run::Run;
 use crate::provider::msft_storage;
 use crate::readings;
 use crate::readings::volume::{DataVolumes, VolumeState};
-use crate::scheduling::pool_kind::PoolKind;
-use crate::scheduling::stop::{RunResult, Stop, failed};
+use crate::scheduling::{PoolKind, RunResult, Stop, failed};
 
 /// How long Windows may take to bring a volume online that it has just listed.
 const ONLINE_GRACE: Duration = Duration::from_millis(300);

@@ -2,9 +2,7 @@
 
 use os::{Access, Instance};
 
-use crate::devices::disk::Disk;
-use crate::devices::file_system;
-use crate::devices::partition_table::{PartitionTable, TableStyle};
+use crate::devices::{Disk, PartitionTable, TableStyle, file_system};
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
@@ -12,9 +10,7 @@ use crate::node::run::Run;
 use crate::ops::disk::online::{bring_volumes_online, set_state, wait_for_volumes_online, while_online};
 use crate::provider::msft_storage;
 use crate::readings;
-use crate::scheduling::locks::LockKey;
-use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, Stop, failed};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, Stop, failed};
 use crate::types::DiskNumber;
 
 /// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no partition table, and a

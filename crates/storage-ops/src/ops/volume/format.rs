@@ -2,19 +2,15 @@
 
 use std::time::Duration;
 
-use crate::devices::file_system::FileSystem;
-use crate::devices::volume;
+use crate::devices::{FileSystem, volume};
 use crate::error::OperationError;
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::provider::msft_storage;
-use crate::readings;
-use crate::readings::node_volumes;
-use crate::scheduling::locks::LockKey;
-use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, caught, failed};
+use crate::readings::{self, node_volumes};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed};
 use crate::types::VolumeId;
 
 /// Formats a volume with NTFS. Succeeds without a change if the volume already has NTFS; another file system is an

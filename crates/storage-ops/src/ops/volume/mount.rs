@@ -3,11 +3,10 @@
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Handle, OsError, OsResult, U16String};
 
-use crate::devices::buffer;
-use crate::devices::reparse_point::Link;
+use crate::devices::{Link, buffer};
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
-use crate::host::fallback::Fallback;
+use crate::host::Fallback;
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::ops::volume::disk_lock_key;
@@ -15,11 +14,8 @@ use crate::paths::opening::OPEN_NO_DELETE_SHARE;
 use crate::paths::refused_links;
 use crate::paths::working_directories::EntryRef;
 use crate::provider::report;
-use crate::readings;
-use crate::readings::node_volumes;
-use crate::scheduling::locks::LockKey;
-use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, failed};
+use crate::readings::{self, node_volumes};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed};
 use crate::types::{HostPath, VolumeId};
 
 /// Mounts a volume at an empty directory. Succeeds without a change if the volume is already mounted there. A volume

@@ -6,23 +6,17 @@ use os::OsError;
 use os::abi::ControlCode;
 use zerocopy::IntoBytes;
 
-use crate::devices::volume::{self, OPEN_FOR_CHANGE};
-
-use crate::devices::buffer;
-use crate::devices::disk::{Disk, MIB};
-use crate::devices::file_system::{self, FileSystem};
-use crate::devices::partition_table::{Partition, PartitionTable, TableStyle};
+use crate::devices::disk::MIB;
+use crate::devices::volume::OPEN_FOR_CHANGE;
+use crate::devices::{Disk, FileSystem, Partition, PartitionTable, TableStyle, buffer, file_system, volume};
 use crate::error::OperationError;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::ops::volume::{ListVolumesOnDisk, disk_lock_key};
 use crate::provider::msft_storage;
-use crate::readings;
-use crate::readings::node_volumes;
-use crate::scheduling::locks::LockKey;
-use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, caught, failed};
+use crate::readings::{self, node_volumes};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed};
 use crate::types::{DiskNumber, VolumeId};
 
 /// The volume to resize.
@@ -195,7 +189,7 @@ fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
 #[cfg(test)]
 mod tests {
     use super::end_of_space;
-    use crate::devices::partition_table::{Partition, PartitionKind, PartitionTable, TableStyle};
+    use crate::devices::{Partition, PartitionKind, PartitionTable, TableStyle};
 
     #[test]
     fn a_partition_can_grow_up_to_the_next_one_and_within_its_extended_partition() {

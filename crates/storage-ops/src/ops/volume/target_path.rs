@@ -2,18 +2,17 @@
 
 use os::{Open, Options, OsError, PathForm, U16String};
 
-use crate::devices::reparse_point::Link;
+use crate::devices::Link;
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::Operation;
-use crate::host::fallback::Fallback;
+use crate::host::Fallback;
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::paths::opening::MAX_LINKS;
 use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::readings::links::{follow_to_end, open_itself};
-use crate::scheduling::pool_kind::PoolKind;
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::{PoolKind, RunResult};
 use crate::types::{HostPath, VolumeId};
 
 /// The text by which drivers recognize that no volume is mounted at a path. Part of the contract.
