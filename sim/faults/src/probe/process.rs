@@ -121,6 +121,12 @@ impl ProbedProcess {
                 self.probe.after(&call, Outcome::Failed(error));
                 return Err(error);
             }
+            FaultAction::Return(code) => {
+                if let Some(result) = T::returned(code) {
+                    self.probe.after(&call, result.outcome());
+                    return Ok(result);
+                }
+            }
             FaultAction::Die => {
                 self.die();
                 self.probe.after(&call, Outcome::Died);
@@ -132,7 +138,10 @@ impl ProbedProcess {
         let result = forward();
         let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(*error), PrimitiveResult::outcome);
         match self.probe.after(&call, outcome) {
-            FaultAction::Go => {}
+            FaultAction::Return(code) if matches!(outcome, Outcome::Returned(_)) => {
+                return T::returned(code).map_or(result, Ok);
+            }
+            FaultAction::Go | FaultAction::Return(_) => {}
             FaultAction::Delay(span) => self.node.clock().sleep(span),
             FaultAction::Fail(error) => return Err(error),
             FaultAction::Die => self.die(),
@@ -160,9 +169,14 @@ impl ProbedProcess {
 }
 
 /// The result of a primitive, from which the outcome for the probe is taken.
-pub(super) trait PrimitiveResult {
+pub(super) trait PrimitiveResult: Sized {
     fn outcome(&self) -> Outcome {
         Outcome::Done
+    }
+
+    /// Returns the result of a WMI method that returned `code`, or `None` for another primitive.
+    fn returned(_code: u32) -> Option<Self> {
+        None
     }
 }
 
@@ -181,6 +195,10 @@ impl PrimitiveResult for os::CallStatus {
             Self::Done(returned) => Outcome::Returned(returned.code),
             Self::StillRunning(_) => Outcome::StillRunning,
         }
+    }
+
+    fn returned(code: u32) -> Option<Self> {
+        Some(Self::Done(os::Returned { code, ..os::Returned::default() }))
     }
 }
 
