@@ -4,10 +4,10 @@
 /// destroys all data on the disk. Returns `None` for a kind that diskpart cannot create.
 pub fn diskpart_script(kind: &str, disk: u32) -> Option<String> {
     let rest: &[&str] = match kind {
-        "DISK_RAW" | "DISK_4KN" => &[],
+        "DISK_RAW" | "DISK_FOURKN" => &[],
         "DISK_MBR" => &["convert mbr", "create partition primary"],
         "VOLUME_RAW" => &["convert gpt", "create partition primary"],
-        "VOLUME_NTFS" | "VOLUME_NTFS_4KN" => &["convert gpt", "create partition primary", "format fs=ntfs quick"],
+        "VOLUME_NTFS" | "VOLUME_NTFS4KN" => &["convert gpt", "create partition primary", "format fs=ntfs quick"],
         "VOLUME_FAT32" => &["convert gpt", "create partition primary", "format fs=fat32 quick"],
         "VOLUME_REFS" => &["convert gpt", "create partition primary", "format fs=refs quick"],
         _ => return None,
