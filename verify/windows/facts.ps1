@@ -57,7 +57,7 @@ if ($LASTEXITCODE -ne 0) { throw 'the service for tests is not built' }
 $program = Resolve-Path "$PSScriptRoot\..\..\target\debug\examples\idle_service.exe"
 $services = @(
     @('plain'), @('first', 'facts-plain'), @('second', 'facts-plain'), @('third', 'facts-first'),
-    @('disabled'), @('needs_disabled', 'facts-disabled'), @('needs_missing', 'facts-none')
+    @('disabled'), @('needsdisabled', 'facts-disabled'), @('needsmissing', 'facts-none')
 )
 foreach ($service in $services) {
     $name = "facts-$($service[0])"

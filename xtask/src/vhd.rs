@@ -25,12 +25,12 @@ const WORKING_DIRECTORY: &str = r"C:\var\lib\kubelet";
 const DISKS_FOR_FACTS: [(&str, SectorSize); 8] = [
     ("DISK_RAW", SectorSize::B512),
     ("DISK_MBR", SectorSize::B512),
-    ("DISK_4KN", SectorSize::B4096),
+    ("DISK_FOURKN", SectorSize::B4096),
     ("VOLUME_NTFS", SectorSize::B512),
     ("VOLUME_FAT32", SectorSize::B512),
     ("VOLUME_REFS", SectorSize::B512),
     ("VOLUME_RAW", SectorSize::B512),
-    ("VOLUME_NTFS_4KN", SectorSize::B4096),
+    ("VOLUME_NTFS4KN", SectorSize::B4096),
 ];
 
 /// Runs the tests with the daemon in dist/, on a disk of each sector size.

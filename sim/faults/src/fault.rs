@@ -131,7 +131,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use os::{Os, OsError};
+    use os::{CallStatus, MethodCall, Namespace, Os, OsError, Time};
 
     use super::{Fault, When};
     use crate::probe::tests::{Counted, probed, write};
@@ -176,6 +176,19 @@ mod tests {
             let probed = node.process(Fault::at(0, when, FaultAction::Delay(span)));
             assert_eq!(write(&probed), Ok(()));
             assert_eq!((node.sim.now().0, node.calls()), (span, 1));
+        }
+    }
+
+    #[test]
+    fn a_method_returns_another_code_without_its_work_or_after_it_and_other_calls_proceed() {
+        for (when, reached) in [(When::Before, 1), (When::After, 2)] {
+            let node = Counted::new();
+            let probed = node.process(Fault::each(|_| true, when, FaultAction::Return(5)));
+            assert_eq!(write(&probed), Ok(()));
+            let update = MethodCall::new(Namespace::Storage, "MSFT_StorageSetting", "UpdateHostStorageCache", &[]);
+            let status = probed.wmi().call(&update, Time(Duration::MAX)).expect("the method is called");
+            assert!(matches!(status, CallStatus::Done(returned) if returned.code == 5), "{when:?}");
+            assert_eq!(node.calls(), reached, "{when:?}");
         }
     }
 

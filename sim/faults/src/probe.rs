@@ -86,6 +86,8 @@ pub enum FaultAction {
     Go,
     /// The call fails with this error: before it reaches the node, or after it did.
     Fail(OsError),
+    /// The WMI method returns this code: without doing its work, or after it has ended. Other calls proceed.
+    Return(u32),
     /// The call takes this much longer.
     Delay(Duration),
     /// The process dies.
@@ -141,7 +143,9 @@ impl Probe for Vec<Arc<dyn Probe>> {
             match probe.before(call) {
                 FaultAction::Go => {}
                 FaultAction::Delay(more) => delay += more,
-                final_action @ (FaultAction::Fail(_) | FaultAction::Die) => return final_action,
+                final_action @ (FaultAction::Fail(_) | FaultAction::Return(_) | FaultAction::Die) => {
+                    return final_action;
+                }
             }
         }
         if delay.is_zero() { FaultAction::Go } else { FaultAction::Delay(delay) }
@@ -154,13 +158,17 @@ impl Probe for Vec<Arc<dyn Probe>> {
                 FaultAction::Delay(more) => match action {
                     FaultAction::Go => action = FaultAction::Delay(more),
                     FaultAction::Delay(delay) => action = FaultAction::Delay(more + delay),
-                    FaultAction::Fail(_) | FaultAction::Die => {}
+                    FaultAction::Fail(_) | FaultAction::Return(_) | FaultAction::Die => {}
                 },
+                FaultAction::Return(code) if action != FaultAction::Die => {
+                    action = FaultAction::Return(code);
+                    outcome = Outcome::Returned(code);
+                }
                 FaultAction::Fail(error) if action != FaultAction::Die => {
                     action = FaultAction::Fail(error);
                     outcome = Outcome::Failed(error);
                 }
-                FaultAction::Go | FaultAction::Fail(_) => {}
+                FaultAction::Go | FaultAction::Fail(_) | FaultAction::Return(_) => {}
                 FaultAction::Die => {
                     action = FaultAction::Die;
                     outcome = Outcome::Died;

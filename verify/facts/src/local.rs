@@ -2,8 +2,8 @@
 //!
 //! A check may overwrite a disk, so variables of the environment name the disks for tests by their numbers:
 //! `CSI_PROXY_FACTS_DISK_RAW=2`, `CSI_PROXY_FACTS_VOLUME_NTFS=3`. The kinds of disks are `RAW`, `MBR`, `SUPERFLOPPY`,
-//! `NOPAGE83`, `NOSERIAL` and `4KN`; the kinds of volumes are `NTFS`, `FAT32`, `REFS`, `RAW`, `SHORT`, `NTFS_4KN`,
-//! `SHORT_4KN`, `SPANNED`, `BITLOCKER`, `RECOGNIZED` and `UNREADABLE`. A check is skipped if no variable names its object.
+//! `NOPAGE83`, `NOSERIAL` and `FOURKN`; the kinds of volumes are `NTFS`, `FAT32`, `REFS`, `RAW`, `SHORT`, `NTFS4KN`,
+//! `SHORT4KN`, `SPANNED`, `BITLOCKER`, `RECOGNIZED` and `UNREADABLE`. A check is skipped if no variable names its object.
 //!
 //! Variables also name the objects on the network. `CSI_PROXY_FACTS_SMB_HOST`, `_SMB_SHARES` (two names, with a comma
 //! between them), `_SMB_USER_1`, `_SMB_PASSWORD_1`, `_SMB_USER_2` and `_SMB_PASSWORD_2` describe an SMB server;

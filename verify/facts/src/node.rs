@@ -208,6 +208,13 @@ impl dyn TestNode + '_ {
     pub fn directory(&self) -> Directory<'_> {
         Directory { node: self, path: self.new_directory() }
     }
+
+    /// Creates a directory on an NTFS volume with the file `file`, whose content is `content`.
+    pub fn directory_with_file(&self) -> Directory<'_> {
+        let directory = self.directory();
+        directory.write("file", b"content");
+        directory
+    }
 }
 
 /// A directory for one check.

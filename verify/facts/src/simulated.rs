@@ -211,7 +211,7 @@ impl TestNode for SimulatedNode {
     }
 
     fn service(&self, kind: ServiceKind) -> String {
-        kind.name().to_owned()
+        format!("{kind:?}")
     }
 
     fn restart(&self) {

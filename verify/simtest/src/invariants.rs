@@ -157,3 +157,53 @@ fn check_error(request: &dyn Request, error: &Error, code: Option<u32>) -> Vec<S
 fn check_no_secret(text: &str) -> Vec<String> {
     if text.contains("hunter2") { vec![format!("the text contains a secret: {text}")] } else { Vec::new() }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use os::{MethodCall, Namespace, Os, Value};
+    use os_sim::{DiskDescription, Sim};
+
+    use super::Baseline;
+
+    const GIB: u64 = 1 << 30;
+
+    /// Formats the volume of disk 1 regardless of its content, which no operation of csi-proxy may do.
+    fn format_by_force(sim: &Sim) {
+        let name = sim.volume_on(1).expect("a volume").name().replace('\\', r"\\");
+        let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = '{name}'");
+        let deadline = sim.now() + Duration::from_mins(1);
+        let found = sim.wmi().query(Namespace::Storage, &wql, deadline).expect("a query");
+        let arguments = [("FileSystem", Value::Text("NTFS".into())), ("Force", Value::Bool(true))];
+        let format = MethodCall::new(Namespace::Storage, &found[0].path, "Format", &arguments);
+        assert!(sim.wmi().call(&format, deadline).is_ok());
+    }
+
+    /// Replaces disk 1 with a disk without partitions.
+    fn replace_disk(sim: &Sim) {
+        sim.detach_disk(1).expect("disk 1");
+        sim.attach_disk(&DiskDescription::new(GIB), true).expect("a plain disk");
+    }
+
+    fn write_outside(sim: &Sim) {
+        sim.external().write(r"C:\Windows\new", b"1").expect("a directory");
+    }
+
+    #[test]
+    fn a_second_format_a_lost_partition_table_and_a_file_outside_are_violations() {
+        let changes = ["disk 1 ", r"disk 0 partition 2 \var\lib\kubelet"];
+        for (violate, violation) in [
+            (format_by_force as fn(&Sim), "was formatted"),
+            (replace_disk, "the partition table of disk 1"),
+            (write_outside, "changed what the operation must not change"),
+        ] {
+            let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+            let baseline = Baseline::of(&sim);
+            assert_eq!(baseline.check(&sim, &changes, None), Vec::<String>::new());
+            violate(&sim);
+            let found = baseline.check(&sim, &changes, None);
+            assert!(found.iter().any(|found| found.contains(violation)), "{violation}: {found:?}");
+        }
+    }
+}

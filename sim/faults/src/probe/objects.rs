@@ -11,7 +11,6 @@ use os::{
     PathForm, PendingCall, Service, ServiceConfig, Time, U16Str, U16String, WatchedWork, Wmi,
 };
 
-use super::Outcome;
 use super::process::{Owned, ProbedProcess};
 
 /// The control codes that only read. Every other code counts as a change, regardless of the access that it needs.
@@ -127,20 +126,13 @@ impl Wmi for ProbedWmi {
         let mutates = !call.method.starts_with("Get");
         let primitive = format!("wmi call {}.{}", os::class_of(call.path), call.method);
         let forward = || self.0.node().wmi().call(call, deadline);
-        let status = self.0.run_with_outcome(primitive, &call.path, mutates, forward, outcome_of)?;
+        let status = self.0.run(primitive, &call.path, mutates, forward)?;
         Ok(match status {
             CallStatus::StillRunning(inner) => {
                 CallStatus::StillRunning(Box::new(ProbedPendingCall { process: Arc::clone(&self.0), inner }))
             }
             done @ CallStatus::Done(_) => done,
         })
-    }
-}
-
-fn outcome_of(status: &CallStatus) -> Outcome {
-    match status {
-        CallStatus::Done(returned) => Outcome::Returned(returned.code),
-        CallStatus::StillRunning(_) => Outcome::StillRunning,
     }
 }
 

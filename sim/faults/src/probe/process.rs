@@ -54,7 +54,7 @@ impl<T: ?Sized + Send + Sync + 'static, N: Display> Owned<T, N> {
     }
 
     /// Calls a primitive of the object through the probe.
-    pub(super) fn run<R>(
+    pub(super) fn run<R: PrimitiveResult>(
         &self,
         primitive: impl Into<Cow<'static, str>>,
         mutates: bool,
@@ -94,24 +94,12 @@ impl ProbedProcess {
     }
 
     /// Calls a primitive through the probe.
-    pub(super) fn run<T>(
+    pub(super) fn run<T: PrimitiveResult>(
         &self,
         primitive: impl Into<Cow<'static, str>>,
         object: &dyn Display,
         mutates: bool,
         forward: impl FnOnce() -> OsResult<T>,
-    ) -> OsResult<T> {
-        self.run_with_outcome(primitive, object, mutates, forward, |_| Outcome::Done)
-    }
-
-    /// Calls a primitive through the probe, which gets the `outcome` of a result.
-    pub(super) fn run_with_outcome<T>(
-        &self,
-        primitive: impl Into<Cow<'static, str>>,
-        object: &dyn Display,
-        mutates: bool,
-        forward: impl FnOnce() -> OsResult<T>,
-        outcome: impl FnOnce(&T) -> Outcome,
     ) -> OsResult<T> {
         self.check_alive()?;
         let sequence = self.calls.fetch_add(1, Ordering::SeqCst);
@@ -124,6 +112,12 @@ impl ProbedProcess {
                 self.probe.after(&call, Outcome::Failed(error));
                 return Err(error);
             }
+            FaultAction::Return(code) => {
+                if let Some(result) = T::returned(code) {
+                    self.probe.after(&call, result.outcome());
+                    return Ok(result);
+                }
+            }
             FaultAction::Die => {
                 self.die();
                 self.probe.after(&call, Outcome::Died);
@@ -133,9 +127,12 @@ impl ProbedProcess {
         // The probe, or another thread during a delay, may have killed the process.
         self.check_alive()?;
         let result = forward();
-        let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(*error), outcome);
+        let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(*error), PrimitiveResult::outcome);
         match self.probe.after(&call, outcome) {
-            FaultAction::Go => {}
+            FaultAction::Return(code) if matches!(outcome, Outcome::Returned(_)) => {
+                return T::returned(code).map_or(result, Ok);
+            }
+            FaultAction::Go | FaultAction::Return(_) => {}
             FaultAction::Delay(span) => self.node.clock().sleep(span),
             FaultAction::Fail(error) => return Err(error),
             FaultAction::Die => self.die(),
@@ -157,6 +154,40 @@ impl ProbedProcess {
         if self.is_dead() {
             object.close();
         }
+    }
+}
+
+/// The result of a primitive, from which the outcome for the probe is taken.
+pub(super) trait PrimitiveResult: Sized {
+    fn outcome(&self) -> Outcome {
+        Outcome::Done
+    }
+
+    /// Returns the result of a WMI method that returned `code`, or `None` for another primitive.
+    fn returned(_code: u32) -> Option<Self> {
+        None
+    }
+}
+
+impl PrimitiveResult for () {}
+impl PrimitiveResult for u32 {}
+impl PrimitiveResult for usize {}
+impl PrimitiveResult for os::U16String {}
+impl PrimitiveResult for os::ServiceConfig {}
+impl PrimitiveResult for os::abi::SecurityDescriptor {}
+impl<T> PrimitiveResult for Vec<T> {}
+impl<T: ?Sized> PrimitiveResult for Box<T> {}
+
+impl PrimitiveResult for os::CallStatus {
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Done(returned) => Outcome::Returned(returned.code),
+            Self::StillRunning(_) => Outcome::StillRunning,
+        }
+    }
+
+    fn returned(code: u32) -> Option<Self> {
+        Some(Self::Done(os::Returned { code, ..os::Returned::default() }))
     }
 }
 

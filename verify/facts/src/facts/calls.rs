@@ -16,6 +16,16 @@ where
     handle.query(class, information.as_mut_bytes()).map(|()| information)
 }
 
+/// `FILE_APPEND_DATA`.
+pub(crate) const APPEND_DATA: Access = Access::from_bits_retain(0x0004);
+
+/// Checks that a call fails with one of these codes.
+#[track_caller]
+pub(crate) fn assert_fails<T>(outcome: OsResult<T>, codes: &[OsError]) {
+    let code = outcome.err().expect("the call fails");
+    assert!(codes.contains(&code), "{code:?}");
+}
+
 /// A FAT volume and its open root directory.
 pub(crate) struct FatRoot {
     /// The volume.

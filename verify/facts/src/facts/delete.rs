@@ -7,7 +7,7 @@ use os::abi::{
 use os::{Access, Disposition, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, Share, U16String};
 use zerocopy::IntoBytes;
 
-use super::calls::{names, query};
+use super::calls::{assert_fails, names, query};
 use crate::fact::Fact;
 use crate::node::{Directory, TestNode, VolumeKind};
 
@@ -19,16 +19,14 @@ const OPENS_PENDING: &str = "a file that is pending deletion is opened";
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::new("FILE-DEL-01", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         let file = open(&directory, "file", Access::GENERIC_READ | Access::GENERIC_WRITE);
         assert_eq!(marked(&*file, true), Err(OsError::ACCESS_DENIED));
         drop(file);
         assert!(exists(&directory, "file"));
     }),
     Fact::new("FILE-DEL-25", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         let file = open(&directory, "file", Access::GENERIC_READ | Access::GENERIC_WRITE);
         for flags in [FILE_DISPOSITION_DELETE, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX] {
             assert_eq!(flagged(&*file, flags), Err(OsError::ACCESS_DENIED), "{flags:#x}");
@@ -38,8 +36,7 @@ pub(crate) const FACTS: &[Fact] = &[
     })
     .wine(NO_EX),
     Fact::new("FILE-DEL-02", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         directory.mkdir("folder");
         for name in ["file", "folder"] {
             let other = open(&directory, name, Access::READ_ATTRIBUTES);
@@ -53,8 +50,7 @@ pub(crate) const FACTS: &[Fact] = &[
         }
     }),
     Fact::new("FILE-DEL-03", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         let deleting = open(&directory, "file", Access::DELETE);
         marked(&*deleting, true).expect("the file is marked");
         assert_eq!(open_error(&directory, "file"), Some(OsError::DELETE_PENDING));
@@ -64,8 +60,7 @@ pub(crate) const FACTS: &[Fact] = &[
     })
     .wine(OPENS_PENDING),
     Fact::new("FILE-DEL-04", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         for closed_first in [false, true] {
             let other = open(&directory, "file", Access::DELETE);
             let mut deleting = Some(open(&directory, "file", Access::DELETE));
@@ -115,8 +110,7 @@ pub(crate) const FACTS: &[Fact] = &[
     })
     .wine(NO_EX),
     Fact::new("FILE-DEL-07", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         directory.mkdir("folder");
         for name in ["file", "folder"] {
             let other = deleted_while_open(&directory, name);
@@ -126,8 +120,7 @@ pub(crate) const FACTS: &[Fact] = &[
     })
     .wine(NO_EX),
     Fact::new("FILE-DEL-08", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         let other = deleted_while_open(&directory, "file");
         let parent = directory.handle();
         for form in [PathForm::Dos, PathForm::VolumeGuid] {
@@ -138,8 +131,7 @@ pub(crate) const FACTS: &[Fact] = &[
     })
     .wine(NO_EX),
     Fact::new("FILE-DEL-09", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         let other = deleted_while_open(&directory, "file");
         assert_eq!(open_error(&directory, "file"), Some(OsError::FILE_NOT_FOUND));
         query::<FileBasicInfo>(&*other, FileInfo::Basic).expect("the other handle works");
@@ -178,8 +170,7 @@ pub(crate) const FACTS: &[Fact] = &[
     })
     .wine(NO_EX),
     Fact::new("FILE-DEL-13", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         let both = FILE_DISPOSITION_DELETE | FILE_DISPOSITION_ON_CLOSE;
         let without = open(&directory, "file", Access::DELETE);
         assert_eq!(flagged(&*without, both), Err(OsError::NOT_SUPPORTED));
@@ -224,8 +215,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("FILE-DEL-19", |node| {
         let (path, file) = file_on_fat(node);
         let refused = flagged(&*file, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX);
-        let known = [OsError::INVALID_FUNCTION, OsError::NOT_SUPPORTED, OsError::INVALID_PARAMETER];
-        assert!(known.map(Err).contains(&refused), "{refused:?}");
+        assert_fails(refused, &[OsError::INVALID_FUNCTION, OsError::NOT_SUPPORTED, OsError::INVALID_PARAMETER]);
         marked(&*file, true).expect("the file is marked");
         drop(file);
         let how = Open::existing(Access::READ_ATTRIBUTES, Options::empty());
@@ -236,8 +226,8 @@ pub(crate) const FACTS: &[Fact] = &[
         directory.mkdir("folder");
         let other = open(&directory, "folder", Access::READ_DATA | Access::READ_ATTRIBUTES);
         node.remove_directory(&directory.win32("folder"));
-        let found = open_error(&directory, "folder");
-        assert!(matches!(found, Some(OsError::FILE_NOT_FOUND | OsError::DELETE_PENDING)), "{found:?}");
+        let found = directory.existing("folder", Access::READ_ATTRIBUTES, Options::empty());
+        assert_fails(found, &[OsError::FILE_NOT_FOUND, OsError::DELETE_PENDING]);
         drop(other);
         assert_eq!(open_error(&directory, "folder"), Some(OsError::FILE_NOT_FOUND));
     })

@@ -6,9 +6,10 @@ use os::abi::{
 };
 use os::{Access, FileInfo, NtPath, Open, Options, OsError, U16String};
 
-use super::calls::query;
+use super::calls::{assert_fails, query};
 use super::devices::{
-    ENOUGH, READ_WRITE, REMOVED, ask, is_listed, open_disk, partition_table, set_offline, wait_until,
+    ENOUGH, READ_WRITE, REMOVED, ask, device_number, is_listed, length, open_disk, partition_table, set_offline,
+    wait_until,
 };
 use crate::fact::Fact;
 use crate::node::{DiskKind, System, TestDisk, TestNode, VolumeKind, missing};
@@ -16,19 +17,14 @@ use crate::node::{DiskKind, System, TestDisk, TestNode, VolumeKind, missing};
 pub(crate) const FACTS: &[Fact] = &[
     Fact::new("DISK-01", |node| {
         let disk = open_disk(node, node.disk(DiskKind::System), Access::empty());
-        let size = size_of::<StorageDeviceNumber>();
-        let mut output = vec![0; size];
-        let short = disk.control(ControlCode::STORAGE_GET_DEVICE_NUMBER, &[], &mut output[..size - 1]);
-        assert_eq!(short, Err(OsError::INSUFFICIENT_BUFFER));
-        assert_eq!(disk.control(ControlCode::STORAGE_GET_DEVICE_NUMBER, &[], &mut output), Ok(size));
+        assert_needs(&*disk, ControlCode::STORAGE_GET_DEVICE_NUMBER, size_of::<StorageDeviceNumber>());
     })
     .wine("it truncates the answer"),
     Fact::new("DISK-02", |node| {
         let disk = node.disk(DiskKind::Raw);
         let handle = open_disk(node, disk, READ_WRITE);
         let number = || {
-            let number: StorageDeviceNumber =
-                ask(&*handle, ControlCode::STORAGE_GET_DEVICE_NUMBER).expect("the number");
+            let number = device_number(&*handle);
             (number.device_type, number.device_number)
         };
         assert_eq!(number(), (DEVICE_TYPE_DISK, disk.number));
@@ -43,27 +39,18 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("DISK-04", |node| {
         let disk = open_disk(node, node.disk(DiskKind::Raw), Access::GENERIC_READ);
-        let mut output = [0; size_of::<LengthInformation>()];
-        assert_eq!(disk.control(ControlCode::DISK_GET_LENGTH_INFO, &[], &mut output), Ok(output.len()));
-        let short = disk.control(ControlCode::DISK_GET_LENGTH_INFO, &[], &mut output[..7]);
-        assert_eq!(short, Err(OsError::INSUFFICIENT_BUFFER));
+        assert_needs(&*disk, ControlCode::DISK_GET_LENGTH_INFO, size_of::<LengthInformation>());
     }),
     Fact::new("DISK-05", |node| {
         let disk = open_disk(node, node.disk(DiskKind::Raw), Access::empty());
-        let mut output = [0; 32];
-        assert_eq!(disk.control(ControlCode::DISK_GET_DRIVE_GEOMETRY_EX, &[], &mut output), Ok(32));
-        let short = disk.control(ControlCode::DISK_GET_DRIVE_GEOMETRY_EX, &[], &mut output[..31]);
-        assert_eq!(short, Err(OsError::INSUFFICIENT_BUFFER));
+        assert_needs(&*disk, ControlCode::DISK_GET_DRIVE_GEOMETRY_EX, 32);
     }),
     Fact::new("DISK-06", |node| {
         let volume = node.volume(VolumeKind::Ntfs);
         let disk = open_disk(node, TestDisk { number: volume.disk }, Access::GENERIC_READ);
         for size in [0, size_of::<DriveLayout>(), size_of::<DriveLayout>() + 144] {
             let short = disk.control(ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], &mut vec![0; size]);
-            assert!(
-                [Err(OsError::INSUFFICIENT_BUFFER), Err(OsError::BAD_LENGTH)].contains(&short),
-                "{size}: {short:?}"
-            );
+            assert_fails(short, &[OsError::INSUFFICIENT_BUFFER, OsError::BAD_LENGTH]);
         }
     }),
     Fact::new("DISK-07", |node| {
@@ -120,8 +107,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let interfaces = node.os().device_interfaces(DISK_INTERFACE).expect("the interfaces");
         let numbers = interfaces.iter().map(|interface| {
             let device = node.os().open(&NtPath::from_win32(interface), &how).expect("the interface opens");
-            let number: StorageDeviceNumber =
-                ask(&*device, ControlCode::STORAGE_GET_DEVICE_NUMBER).expect("the number");
+            let number = device_number(&*device);
             assert_eq!(number.device_type, DEVICE_TYPE_DISK);
             number.device_number
         });
@@ -153,15 +139,14 @@ pub(crate) const FACTS: &[Fact] = &[
             ControlCode::DISK_UPDATE_PROPERTIES,
             ControlCode::DISK_SET_DISK_ATTRIBUTES,
         ] {
-            let refused = handle.control(code, &[0; 40], &mut vec![0; ENOUGH]);
-            assert!(refused.is_err_and(|error| REMOVED.contains(&error)), "{code:?}: {refused:?}");
+            assert_fails(handle.control(code, &[0; 40], &mut vec![0; ENOUGH]), &REMOVED);
         }
     }),
     Fact::new("DISK-25", |node| {
         let check = |number| {
             let how = Open::existing(Access::empty(), Options::empty());
-            let refused = node.os().open(&NtPath::disk(number), &how).err();
-            assert!([Some(OsError::FILE_NOT_FOUND), Some(OsError::NO_SUCH_DEVICE)].contains(&refused), "{refused:?}");
+            let refused = node.os().open(&NtPath::disk(number), &how);
+            assert_fails(refused, &[OsError::FILE_NOT_FOUND, OsError::NO_SUCH_DEVICE]);
         };
         check(4_000_000);
         // Only the simulated node can remove a disk.
@@ -217,7 +202,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let new: Vec<_> = interfaces().into_iter().filter(|interface| !before.contains(interface)).collect();
         assert_eq!(new.len(), 1);
         let device = node.os().open(&NtPath::from_win32(&new[0]), &how).expect("the interface opens");
-        let number: StorageDeviceNumber = ask(&*device, ControlCode::STORAGE_GET_DEVICE_NUMBER).expect("the number");
+        let number = device_number(&*device);
         assert_eq!(number.device_number, disk.number);
     }),
     Fact::new("DISK-41", |node| {
@@ -243,6 +228,14 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
 ];
 
+/// Checks that the answer to a request has this size, and that the request fails with a shorter buffer.
+#[track_caller]
+fn assert_needs(disk: &dyn os::Handle, code: ControlCode, size: usize) {
+    let mut output = vec![0; size];
+    assert_eq!(disk.control(code, &[], &mut output[..size - 1]), Err(OsError::INSUFFICIENT_BUFFER));
+    assert_eq!(disk.control(code, &[], &mut output), Ok(size));
+}
+
 /// Returns the size of a disk before and after it grows by a gibibyte, read with `size`.
 fn sizes_of_a_growing_disk(node: &dyn TestNode, size: impl Fn(&dyn os::Handle) -> i64) -> [i64; 2] {
     let disk = node.disk(DiskKind::Raw);
@@ -250,10 +243,6 @@ fn sizes_of_a_growing_disk(node: &dyn TestNode, size: impl Fn(&dyn os::Handle) -
     let before = size(&*handle);
     node.grow_disk(disk, 1 << 30);
     [before, size(&*handle)]
-}
-
-fn length(disk: &dyn os::Handle) -> i64 {
-    ask::<LengthInformation>(disk, ControlCode::DISK_GET_LENGTH_INFO).expect("the length").length
 }
 
 fn geometry(disk: &dyn os::Handle) -> DiskGeometryEx {

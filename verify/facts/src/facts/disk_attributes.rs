@@ -1,10 +1,11 @@
 //! Disks as devices, offline and read-only: `DISK`.
 
-use os::abi::{ControlCode, DiskAttributes, StorageDeviceNumber};
+use os::abi::DiskAttributes;
 use os::{Access, NtPath, Open, OsError};
 
 use super::devices::{
-    READ_WRITE, ask, attributes, is_listed, open_disk, set_attributes, set_offline, spare_system_disk, wait_until,
+    READ_WRITE, attributes, device_number, is_listed, open_disk, set_attributes, set_offline, spare_system_disk,
+    wait_until,
 };
 use crate::fact::Fact;
 use crate::node::{DiskKind, TestDisk, TestNode, VolumeKind};
@@ -41,7 +42,7 @@ pub(crate) const FACTS: &[Fact] = &[
         set_offline(&*disk, false);
         assert!(wait_until(node, || is_listed(node, volume.id)));
         let device = volume.open(node.os(), Access::empty()).expect("the volume opens");
-        let number: StorageDeviceNumber = ask(&*device, ControlCode::STORAGE_GET_DEVICE_NUMBER).expect("the number");
+        let number = device_number(&*device);
         assert_eq!(number.device_number, volume.disk);
     }),
     Fact::new("DISK-36", |node| {

@@ -5,7 +5,8 @@ use os::abi::{FileBasicInfo, FsAttributeInformation, FsFullSizeInformation};
 use os::{Access, FileInfo, FsInfo, Handle, NtPath, Open, Options, OsError, OsResult, U16String, Uuid};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use super::calls::query;
+use super::calls::{assert_fails, query};
+use super::devices::length;
 use crate::fact::Fact;
 use crate::node::{TestDisk, TestNode, VolumeKind};
 
@@ -54,9 +55,7 @@ pub(crate) const FACTS: &[Fact] = &[
         for kind in [VolumeKind::Ntfs, VolumeKind::Fat32] {
             let volume = node.volume(kind);
             let device = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
-            let mut length = [0; 8];
-            device.control(os::abi::ControlCode::DISK_GET_LENGTH_INFO, &[], &mut length).expect("the length");
-            let length = u64::from_le_bytes(length);
+            let length = u64::try_from(length(&*device)).expect("a length");
             let size = size(&*device).expect("the size");
             let total = size.total_units * u64::from(size.sectors_per_unit) * u64::from(size.bytes_per_sector);
             assert!(total <= length && total > length / 2, "{total} of {length}");
@@ -72,7 +71,7 @@ pub(crate) const FACTS: &[Fact] = &[
         node.remove_disk(TestDisk { number: volume.disk });
         for path in paths.iter().chain([&paths[1].join(&U16String::from_str("file"))]) {
             let codes = [OsError::FILE_NOT_FOUND, OsError::PATH_NOT_FOUND, OsError::NO_SUCH_DEVICE];
-            assert_lost(open(node, path, Access::GENERIC_READ), &codes);
+            assert_fails(open(node, path, Access::GENERIC_READ), &codes);
         }
     }),
     Fact::new("DEVICE-LOST-02", |node| {
@@ -80,20 +79,20 @@ pub(crate) const FACTS: &[Fact] = &[
         let folder = directory_on(node, volume.id);
         folder.list(true, &mut [0; 4096]).expect("the directory is listed");
         node.remove_disk(TestDisk { number: volume.disk });
-        assert_lost(folder.list(true, &mut [0; 4096]), &LOST);
+        assert_fails(folder.list(true, &mut [0; 4096]), &LOST);
         let how = Open::existing(Access::READ_ATTRIBUTES, Options::empty());
-        assert_lost(folder.open_child(&U16String::from_str("entry"), &how), &LOST);
-        assert_lost(query::<FileBasicInfo>(&*folder, FileInfo::Basic), &LOST);
-        assert_lost(folder.set(FileInfo::Disposition, &[1]), &LOST);
-        assert_lost(folder.set(FileInfo::DispositionEx, &3_u32.to_le_bytes()), &LOST);
+        assert_fails(folder.open_child(&U16String::from_str("entry"), &how), &LOST);
+        assert_fails(query::<FileBasicInfo>(&*folder, FileInfo::Basic), &LOST);
+        assert_fails(folder.set(FileInfo::Disposition, &[1]), &LOST);
+        assert_fails(folder.set(FileInfo::DispositionEx, &3_u32.to_le_bytes()), &LOST);
     }),
     Fact::new("DEVICE-LOST-03", |node| {
         let volume = node.volume(VolumeKind::Ntfs);
         let device = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
         size(&*device).expect("the size");
         node.remove_disk(TestDisk { number: volume.disk });
-        assert_lost(device.query_fs(FsInfo::Attribute, &mut [0; 64]), &LOST);
-        assert_lost(size(&*device), &LOST);
+        assert_fails(device.query_fs(FsInfo::Attribute, &mut [0; 64]), &LOST);
+        assert_fails(size(&*device), &LOST);
     }),
     Fact::new("DEVICE-LOST-04", |node| {
         let volume = node.volume(VolumeKind::Ntfs);
@@ -101,14 +100,14 @@ pub(crate) const FACTS: &[Fact] = &[
         let path = NtPath::volume_root(volume.id).join(&U16String::from_str("facts-folder"));
         let removed = node.remove_disk(TestDisk { number: volume.disk });
         removed.connect_again();
-        assert_lost(query::<FileBasicInfo>(&*folder, FileInfo::Basic), &LOST);
+        assert_fails(query::<FileBasicInfo>(&*folder, FileInfo::Basic), &LOST);
         let anew = open(node, &path, Access::READ_ATTRIBUTES).expect("the directory opens");
         let basic: FileBasicInfo = query(&*anew, FileInfo::Basic).expect("the information");
         assert!(basic.creation_time > 0);
     }),
     Fact::new("DEVICE-LOST-05", |node| {
         let volume = node.volume(VolumeKind::Unreadable);
-        assert_lost(open(node, &NtPath::volume_root(volume.id), Access::READ_ATTRIBUTES), &UNREADABLE);
+        assert_fails(open(node, &NtPath::volume_root(volume.id), Access::READ_ATTRIBUTES), &UNREADABLE);
     }),
 ];
 
@@ -133,11 +132,6 @@ fn size(handle: &dyn Handle) -> OsResult<FsFullSizeInformation> {
         assert_eq!(filled, size_of_val(&size));
         size
     })
-}
-
-fn assert_lost<T>(outcome: OsResult<T>, codes: &[OsError]) {
-    let code = outcome.err().expect("the call fails");
-    assert!(codes.contains(&code), "{code:?}");
 }
 
 /// Creates a directory on a new volume and opens it, to list and to delete it.

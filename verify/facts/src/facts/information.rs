@@ -126,8 +126,7 @@ pub(crate) const FACTS: &[Fact] = &[
 
 /// Creates a file and opens it with the right to read and write its attributes.
 fn file(node: &dyn TestNode) -> (Directory<'_>, Box<dyn Handle>) {
-    let directory = node.directory();
-    directory.write("file", b"content");
+    let directory = node.directory_with_file();
     let access = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
     let handle = directory.existing("file", access, Options::empty()).expect("the file opens");
     (directory, handle)

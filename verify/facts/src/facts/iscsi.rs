@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use os::{Access, Instance, Namespace, NtPath, Open, Options, OsError, Secret, ServiceAccess, U16String, Value};
 
-use super::network::{PORTAL, SESSION, TARGET, add_portal, address, connect, iscsi, known, log_out, login, portal};
+use super::network::{
+    PORTAL, SESSION, TARGET, add_portal, address, connected_target, iscsi, known, log_out, login, portal,
+};
 use super::network::{select, sessions, target, text};
 use crate::fact::Fact;
 use crate::network::TargetKind;
@@ -77,14 +79,12 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(sessions(node, &target).len(), 2);
     }),
     Fact::new("ISCSI-05", |node| {
-        let target = target(node, TargetKind::Open);
-        connect(node, &target);
+        let target = connected_target(node);
         assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN));
         assert_eq!(sessions(node, &target).len(), 1);
     }),
     Fact::new("ISCSI-06", |node| {
-        let target = target(node, TargetKind::Open);
-        connect(node, &target);
+        let target = connected_target(node);
         let session = sessions(node, &target).remove(0);
         let how = Open::existing(Access::GENERIC_READ, Options::empty());
         let disk = node.os().open(&NtPath::disk(disks(node, &session.path)[0]), &how).expect("the disk opens");
@@ -129,13 +129,11 @@ pub(crate) const FACTS: &[Fact] = &[
         }
     }),
     Fact::new("ISCSI-10", |node| {
-        let target = target(node, TargetKind::Open);
-        connect(node, &target);
+        let target = connected_target(node);
         assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN));
     }),
     Fact::new("ISCSI-11", |node| {
-        let target = target(node, TargetKind::Open);
-        connect(node, &target);
+        let target = connected_target(node);
         assert_eq!(sessions(node, &target)[0].bool("IsPersistent"), Some(false));
         node.restart();
         assert!(sessions(node, &target).is_empty());
@@ -154,8 +152,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(iscsi(node, &path, "Remove", &address(&silent)), Ok(0));
     }),
     Fact::new("ISCSI-14", |node| {
-        let target = target(node, TargetKind::Open);
-        connect(node, &target);
+        let target = connected_target(node);
         let path = portal(node, &target.portal).expect("the portal is listed").path;
         let targets = related(node, &path, "MSFT_iSCSITargetToiSCSITargetPortal", TARGET);
         assert!(targets.iter().any(|row| row.text("NodeAddress") == Some(&target.iqn)), "{targets:?}");
@@ -180,8 +177,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(is_connected(), Some(false));
     }),
     Fact::new("ISCSI-16", |node| {
-        let target = target(node, TargetKind::Open);
-        connect(node, &target);
+        let target = connected_target(node);
         let session = sessions(node, &target).remove(0);
         for method in ["Register", "Unregister"] {
             assert_eq!(iscsi(node, &session.path, method, &[]), Ok(0), "{method}");
@@ -190,8 +186,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert!(sessions(node, &target).is_empty());
     }),
     Fact::new("ISCSI-17", |node| {
-        let target = target(node, TargetKind::Open);
-        connect(node, &target);
+        let target = connected_target(node);
         assert_eq!(iscsi(node, PORTAL, "Remove", &address(&target.portal)), Ok(0));
         assert_eq!(known(node, &target).expect("the target is listed").bool("IsConnected"), Some(true));
     }),
@@ -206,8 +201,7 @@ pub(crate) const FACTS: &[Fact] = &[
         });
     }),
     Fact::new("ISCSI-21", |node| {
-        let target = target(node, TargetKind::Open);
-        connect(node, &target);
+        let target = connected_target(node);
         let path = known(node, &target).expect("the target is listed").path;
         let connection = connections(node, &path, "MSFT_iSCSITargetToiSCSIConnection").remove(0);
         assert_eq!(connection.text("TargetAddress"), Some(&*target.portal.address));

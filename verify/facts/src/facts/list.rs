@@ -141,8 +141,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(list(&*handle, true, 4096).0, Err(OsError::ACCESS_DENIED));
     }),
     Fact::new("LIST-13", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         directory.mkdir("folder");
         let (listed, buffer) = list(&*directory.handle(), true, 4096);
         assert_eq!(listed, Ok(()));
@@ -162,8 +161,7 @@ pub(crate) const FACTS: &[Fact] = &[
         }
     }),
     Fact::new("LIST-11", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         let file = directory.existing("file", Access::READ_DATA, Options::empty()).expect("the file opens");
         assert_eq!(list(&*file, true, 4096).0, Err(OsError::INVALID_PARAMETER));
     })

@@ -60,6 +60,13 @@ pub(crate) fn server(node: &dyn TestNode) -> TestServer {
     server
 }
 
+/// Returns the SMB server, whose first share is mapped for the first user.
+pub(crate) fn mapped_server(node: &dyn TestNode) -> TestServer {
+    let server = server(node);
+    assert_eq!(map(node, &server.remote(0), &server.users[0]), Ok(0));
+    server
+}
+
 /// Returns the mappings of the shares of a server.
 pub(crate) fn mappings(node: &dyn TestNode, server: &TestServer) -> Vec<Instance> {
     let prefix = format!(r"\\{}\", server.host).to_lowercase();
@@ -158,10 +165,12 @@ pub(crate) fn login(target: &TestTarget) -> Vec<(&'static str, Value)> {
     arguments
 }
 
-/// Adds the portal of a target and logs in to the target.
-pub(crate) fn connect(node: &dyn TestNode, target: &TestTarget) {
-    add_portal(node, target);
-    assert_eq!(iscsi(node, TARGET, "Connect", &login(target)), Ok(0));
+/// Returns a target without authentication, with its portal added and logged in to.
+pub(crate) fn connected_target(node: &dyn TestNode) -> TestTarget {
+    let target = target(node, TargetKind::Open);
+    add_portal(node, &target);
+    assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Ok(0));
+    target
 }
 
 /// Returns the sessions with a target.

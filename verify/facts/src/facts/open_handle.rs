@@ -43,8 +43,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(id(&*again), id(&*deepest));
     }),
     Fact::new("FILE-OPEN-48", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         let read = |access| {
             directory.existing("file", access, Options::empty()).expect("the file opens").read(0, &mut [0; 16])
         };

@@ -39,8 +39,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert!(exists(&directory, "file"));
     }),
     Fact::new("FILE-OPEN-24", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
         let opened = directory.existing("file", access, Options::DELETE_ON_CLOSE);
         assert_eq!(opened.err(), Some(OsError::INVALID_PARAMETER));
@@ -59,8 +58,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(opened.read(0, &mut [0; 16]), Err(OsError::INVALID_FUNCTION));
     }),
     Fact::new("FILE-OPEN-31", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         node.revoke_all_rights(&directory.win32("file"));
         let how = Open::existing(Access::DELETE, Options::REPARSE_POINT);
         let file = directory.handle().open_child(&U16String::from_str("file"), &how).expect("the file opens");
@@ -91,8 +89,7 @@ pub(crate) const FACTS: &[Fact] = &[
     })
     .wine("it does not implement reparse points"),
     Fact::new("FILE-OPEN-38", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         node.revoke_all_rights(&directory.win32("file"));
         let file = directory.existing("file", Access::READ_ATTRIBUTES, Options::empty()).expect("the file opens");
         assert_eq!(attributes(&*file), FILE_ATTRIBUTE_ARCHIVE);

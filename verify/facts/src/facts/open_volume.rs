@@ -4,14 +4,11 @@ use os::abi::{ControlCode, DiskAttributes};
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16String};
 
 use super::calls::{delete, fat_root};
-use super::devices::{READ_WRITE, is_listed, open_disk, set_attributes, set_offline, wait_until};
+use super::devices::{
+    FSCTL_DISMOUNT_VOLUME, FSCTL_LOCK_VOLUME, READ_WRITE, is_listed, open_disk, set_attributes, set_offline, wait_until,
+};
 use crate::fact::Fact;
 use crate::node::{TestDisk, TestNode, TestVolume, VolumeKind};
-
-/// `FSCTL_LOCK_VOLUME`.
-const FSCTL_LOCK_VOLUME: ControlCode = ControlCode(0x0009_0018);
-/// `FSCTL_DISMOUNT_VOLUME`.
-const FSCTL_DISMOUNT_VOLUME: ControlCode = ControlCode(0x0009_0020);
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::new("FILE-OPEN-25", |node| {

@@ -77,8 +77,7 @@ pub(crate) const FACTS: &[Fact] = &[
         directory.assert_fails("missing", OsError::FILE_NOT_FOUND);
     }),
     Fact::new("REP-WALK-07", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         directory.junction("junction", &directory.nt_text("file"));
         directory.assert_fails("junction", OsError::DIRECTORY);
     }),
@@ -113,8 +112,7 @@ pub(crate) const FACTS: &[Fact] = &[
         }
     }),
     Fact::new("REP-WALK-11", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         directory.file_link("link", &relative(r"file\"));
         directory.assert_fails("link", OsError::INVALID_NAME);
     }),
@@ -263,8 +261,7 @@ pub(crate) const FACTS: &[Fact] = &[
         directory.assert_fails("junction", OsError::INVALID_REPARSE_DATA);
     }),
     Fact::new("REP-WALK-26", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         directory.link("relative", &relative("file"));
         directory.link("absolute", &absolute(&directory.nt_text("file")));
         directory.assert_fails("relative", OsError::DIRECTORY);

@@ -3,12 +3,10 @@
 use os::abi::FileIdInfo;
 use os::{Access, FileInfo, Open, Options, OsError, Share};
 
-use super::calls::{delete, query};
+use super::calls::{APPEND_DATA, delete, query};
 use crate::fact::Fact;
 use crate::node::Directory;
 
-/// `FILE_APPEND_DATA`.
-const APPEND_DATA: Access = Access::from_bits_retain(0x0004);
 /// `FILE_READ_EA`.
 const READ_EA: Access = Access::from_bits_retain(0x0008);
 /// `FILE_WRITE_EA`.
@@ -33,8 +31,7 @@ const NOT_SHARED: [Access; 6] =
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::new("SHARE-01", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         let shared = SHARED.iter().fold(Access::empty(), |all, (right, _)| all | *right);
         for right in NOT_SHARED {
             for [first, second] in [[right, shared], [shared, right]] {
@@ -45,8 +42,7 @@ pub(crate) const FACTS: &[Fact] = &[
         }
     }),
     Fact::new("SHARE-02", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         for (right, needed) in SHARED {
             for (other, _) in SHARED {
                 for share in modes() {
@@ -74,8 +70,7 @@ pub(crate) const FACTS: &[Fact] = &[
         directory.open("directory", &how).expect("nothing is open any more");
     }),
     Fact::new("SHARE-04", |node| {
-        let directory = node.directory();
-        directory.write("file", b"content");
+        let directory = node.directory_with_file();
         let deleter = directory.existing("file", Access::DELETE, Options::empty()).expect("the file opens");
         delete(&*deleter).expect("it is deleted");
         let opened = open(&directory, Access::READ_DATA, Share::empty()).err();

@@ -5,7 +5,9 @@ use std::time::Duration;
 use os::{Access, CallStatus, MethodCall, Namespace, NtPath, Open, Options, OsError, Secret, U16String, Value};
 
 use super::network::text;
-use super::network::{MAPPING, create, credential, invoke, map, mapped, mappings, quoted, read, select, server, unmap};
+use super::network::{
+    MAPPING, create, credential, invoke, map, mapped, mapped_server, mappings, quoted, read, select, server, unmap,
+};
 use crate::fact::Fact;
 
 pub(crate) const FACTS: &[Fact] = &[
@@ -31,8 +33,7 @@ pub(crate) const FACTS: &[Fact] = &[
         unmap(node, &row);
     }),
     Fact::new("SMB-02", |node| {
-        let server = server(node);
-        map(node, &server.remote(0), &server.users[0]).expect("the share is mapped");
+        let server = mapped_server(node);
         let row = mappings(node, &server).remove(0);
         for name in ["LocalPath", "RemotePath", "RequireIntegrity", "RequirePrivacy", "Status", "UseWriteThrough"] {
             assert!(row.properties.contains_key(name), "{name}");
@@ -55,8 +56,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(mapped, Err(OsError::INVALID_PARAMETER));
     }),
     Fact::new("SMB-06", |node| {
-        let server = server(node);
-        assert_eq!(map(node, &server.remote(0), &server.users[0]), Ok(0));
+        let server = mapped_server(node);
         let below = map(node, &format!(r"{}\a", server.remote(0)), &server.users[0]);
         assert_eq!(below, Err(OsError::SESSION_CREDENTIAL_CONFLICT));
     }),
@@ -94,14 +94,12 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(mapped, Err(OsError::BAD_NETPATH));
     }),
     Fact::new("SMB-12", |node| {
-        let server = server(node);
-        assert_eq!(map(node, &server.remote(0), &server.users[0]), Ok(0));
+        let server = mapped_server(node);
         node.restart();
         assert_eq!(mapped(node, &server), [server.remote(0)]);
     }),
     Fact::new("SMB-13", |node| {
-        let server = server(node);
-        assert_eq!(map(node, &server.remote(0), &server.users[0]), Ok(0));
+        let server = mapped_server(node);
         node.restart();
         for share in [0, 1] {
             let again = map(node, &server.remote(share), &server.users[0]);
@@ -109,14 +107,12 @@ pub(crate) const FACTS: &[Fact] = &[
         }
     }),
     Fact::new("SMB-14", |node| {
-        let server = server(node);
-        assert_eq!(map(node, &server.remote(0), &server.users[0]), Ok(0));
+        let server = mapped_server(node);
         node.restart();
         read(node, &server.remote(0)).expect("the share opens");
     }),
     Fact::new("SMB-15", |node| {
-        let server = server(node);
-        assert_eq!(map(node, &server.remote(0), &server.users[0]), Ok(0));
+        let server = mapped_server(node);
         assert_eq!(map(node, &server.remote(1), &server.users[1]), Err(OsError::SESSION_CREDENTIAL_CONFLICT));
         assert_eq!(map(node, &server.remote(1), &server.users[0]), Ok(0));
     }),
@@ -135,8 +131,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(read(node, &missing), Err(OsError::BAD_NET_NAME));
     }),
     Fact::new("SMB-18", |node| {
-        let server = server(node);
-        assert_eq!(map(node, &server.remote(0), &server.users[0]), Ok(0));
+        let server = mapped_server(node);
         assert_eq!(map(node, &server.remote(0), &server.users[0]), Err(OsError(85)));
     }),
     Fact::new("SMB-19", |node| {
@@ -157,15 +152,13 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!((found(&remote), found(&remote.replace('\\', "/"))), (1, 0));
     }),
     Fact::new("SMB-21", |node| {
-        let server = server(node);
-        assert_eq!(map(node, &server.remote(0), &server.users[0]), Ok(0));
+        let server = mapped_server(node);
         unmap(node, &mappings(node, &server)[0]);
         assert!(mapped(node, &server).is_empty());
         assert_eq!(map(node, &server.remote(0), &server.users[1]), Ok(0));
     }),
     Fact::new("SMB-22", |node| {
-        let server = server(node);
-        assert_eq!(map(node, &server.remote(0), &server.users[0]), Ok(0));
+        let server = mapped_server(node);
         read(node, &server.remote(0)).expect("the share opens");
         node.change_smb_password(&server, &server.users[0], "another password");
         assert_eq!(read(node, &server.remote(0)), Err(OsError::LOGON_FAILURE));
@@ -200,8 +193,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert!(clock.now() - before >= Duration::from_secs(5));
     }),
     Fact::new("SMB-26", |node| {
-        let server = server(node);
-        assert_eq!(map(node, &server.remote(0), &server.users[0]), Ok(0));
+        let server = mapped_server(node);
         let missing = read(node, &format!(r"{}\csi-proxy-no-such-directory", server.remote(0)));
         assert_eq!(missing, Err(OsError::FILE_NOT_FOUND));
     }),

@@ -1,11 +1,14 @@
 //! Volumes as devices: `VOL`.
 
-use os::abi::{ControlCode, DiskExtent, LengthInformation, StorageDeviceNumber, VolumeDiskExtents};
+use os::abi::{ControlCode, DiskExtent, StorageDeviceNumber, VolumeDiskExtents};
 use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult};
 use zerocopy::FromBytes;
 
-use super::calls::query;
-use super::devices::{READ_WRITE, REMOVED, ask, is_listed, open_disk, partition_table, set_offline, wait_until};
+use super::calls::{assert_fails, query};
+use super::devices::{
+    FSCTL_DISMOUNT_VOLUME, FSCTL_LOCK_VOLUME, READ_WRITE, REMOVED, ask, device_number, is_listed, length, open_disk,
+    partition_table, set_offline, wait_until,
+};
 use crate::fact::Fact;
 use crate::node::{TestDisk, TestNode, TestVolume, VolumeKind};
 
@@ -32,9 +35,9 @@ pub(crate) const FACTS: &[Fact] = &[
         let volume = node.volume(VolumeKind::Fat32);
         let root = open_root(node, volume).expect("the root directory");
         let handle = volume.open(node.os(), READ_WRITE).expect("the volume opens");
-        assert_eq!(handle.control(LOCK, &[], &mut []), Err(OsError::ACCESS_DENIED));
+        assert_eq!(handle.control(FSCTL_LOCK_VOLUME, &[], &mut []), Err(OsError::ACCESS_DENIED));
         drop(root);
-        assert_eq!(handle.control(LOCK, &[], &mut []), Ok(0));
+        assert_eq!(handle.control(FSCTL_LOCK_VOLUME, &[], &mut []), Ok(0));
         assert_eq!(open_root(node, volume).err(), Some(OsError::ACCESS_DENIED));
         assert_eq!(volume.open(node.os(), Access::GENERIC_READ).err(), Some(OsError::ACCESS_DENIED));
         drop(handle);
@@ -46,15 +49,14 @@ pub(crate) const FACTS: &[Fact] = &[
         let basic = |root: &dyn Handle| query::<os::abi::FileBasicInfo>(root, FileInfo::Basic);
         assert!(basic(&*root).is_ok());
         let handle = volume.open(node.os(), READ_WRITE).expect("the volume opens");
-        assert_eq!(handle.control(DISMOUNT, &[], &mut []), Ok(0));
-        let stale = basic(&*root).err();
-        assert!([Some(OsError::NOT_READY), Some(FILE_INVALID)].contains(&stale), "{stale:?}");
+        assert_eq!(handle.control(FSCTL_DISMOUNT_VOLUME, &[], &mut []), Ok(0));
+        assert_fails(basic(&*root), &[OsError::NOT_READY, OsError::FILE_INVALID]);
         assert!(basic(&*open_root(node, volume).expect("the root directory")).is_ok());
     }),
     Fact::new("VOL-12", |node| {
         let volume = node.volume(VolumeKind::System);
         let handle = volume.open(node.os(), Access::empty()).expect("the volume opens");
-        let number: StorageDeviceNumber = ask(&*handle, ControlCode::STORAGE_GET_DEVICE_NUMBER).expect("the number");
+        let number = device_number(&*handle);
         assert_eq!((number.device_number, number.partition_number), (volume.disk, partition(node, volume).0));
     })
     .wine("it does not implement IOCTL_DISK_GET_DRIVE_LAYOUT_EX"),
@@ -85,8 +87,8 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("VOL-17", |node| {
         let volume = node.volume(VolumeKind::System);
         let handle = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
-        let length: LengthInformation = ask(&*handle, ControlCode::DISK_GET_LENGTH_INFO).expect("the length");
-        assert_eq!(length.length, extents(node, volume).expect("the extents")[0].length);
+        let length = length(&*handle);
+        assert_eq!(length, extents(node, volume).expect("the extents")[0].length);
     })
     .wine("the request fails with NOT_SUPPORTED (50)"),
     Fact::new("VOL-18", |node| {
@@ -99,7 +101,7 @@ pub(crate) const FACTS: &[Fact] = &[
         set_offline(&*disk, false);
         assert!(gone);
         for answer in answers {
-            assert!(answer.is_err_and(|code| code == OsError::NOT_READY || REMOVED.contains(&code)), "{answer:?}");
+            assert_fails(answer, &[&REMOVED[..], &[OsError::NOT_READY]].concat());
         }
     }),
     Fact::new("VOL-19", |node| {
@@ -112,15 +114,6 @@ pub(crate) const FACTS: &[Fact] = &[
 ];
 
 const EXTENTS: ControlCode = ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS;
-
-/// `FSCTL_LOCK_VOLUME`.
-const LOCK: ControlCode = ControlCode(0x0009_0018);
-
-/// `FSCTL_DISMOUNT_VOLUME`.
-const DISMOUNT: ControlCode = ControlCode(0x0009_0020);
-
-/// `ERROR_FILE_INVALID`.
-const FILE_INVALID: OsError = OsError(1006);
 
 /// Reads the extents of a volume.
 fn extents(node: &dyn TestNode, volume: TestVolume) -> OsResult<Vec<DiskExtent>> {

@@ -1,10 +1,13 @@
 //! The content and the file system of volumes: `VOL`.
 
-use os::abi::{ControlCode, FsFullSizeInformation, LengthInformation};
+use os::abi::{ControlCode, FsFullSizeInformation};
 use os::{Access, FsInfo, Handle, OsError, OsResult};
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::devices::{READ_WRITE, ask, file_system, is_listed, open_disk, set_attributes, set_offline, wait_until};
+use super::calls::assert_fails;
+use super::devices::{
+    FAILING, READ_WRITE, file_system, is_listed, length, open_disk, set_attributes, set_offline, wait_until,
+};
 use crate::fact::Fact;
 use crate::node::{TestDisk, TestNode, TestVolume, VolumeKind};
 
@@ -16,8 +19,8 @@ pub(crate) const FACTS: &[Fact] = &[
             let (sector, cluster) = (i64::from(size.bytes_per_sector), i64::from(size.sectors_per_unit));
             // NTFS does not count the sectors after its last whole cluster.
             let now = i64::try_from(size.total_units).expect("a size") * cluster;
-            let length: LengthInformation = ask(&*volume, ControlCode::DISK_GET_LENGTH_INFO).expect("the length");
-            let all = length.length / sector;
+            let length = length(&*volume);
+            let all = length / sector;
             for refused in [-1, 0, now - cluster, now, all + 1] {
                 assert_eq!(extend(&*volume, refused), Err(OsError::INVALID_PARAMETER), "{refused} of {all}");
             }
@@ -31,13 +34,13 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("VOL-32", |node| {
         let volume = node.volume(VolumeKind::Raw).open(node.os(), READ_WRITE).expect("the volume opens");
-        let length: LengthInformation = ask(&*volume, ControlCode::DISK_GET_LENGTH_INFO).expect("the length");
-        assert_eq!(extend(&*volume, length.length / 512), Ok(0));
+        let length = length(&*volume);
+        assert_eq!(extend(&*volume, length / 512), Ok(0));
     }),
     Fact::new("VOL-05", |node| {
         let volume = node.volume(VolumeKind::Fat32).open(node.os(), READ_WRITE).expect("the volume opens");
-        let length: LengthInformation = ask(&*volume, ControlCode::DISK_GET_LENGTH_INFO).expect("the length");
-        assert_eq!(extend(&*volume, length.length / 512), Err(OsError::INVALID_FUNCTION));
+        let length = length(&*volume);
+        assert_eq!(extend(&*volume, length / 512), Err(OsError::INVALID_FUNCTION));
         assert_eq!(recognition(&*volume), Err(OsError::INVALID_FUNCTION));
     }),
     Fact::new("VOL-10", |node| {
@@ -58,8 +61,8 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("VOL-21", |node| {
         let volume = open(node, VolumeKind::Short);
-        let length: LengthInformation = ask(&*volume, ControlCode::DISK_GET_LENGTH_INFO).expect("the length");
-        assert_eq!(extend(&*volume, length.length / 512), Err(OsError::ACCESS_DENIED));
+        let length = length(&*volume);
+        assert_eq!(extend(&*volume, length / 512), Err(OsError::ACCESS_DENIED));
     }),
     Fact::new("VOL-22", |node| {
         assert_eq!(file_system(&*open(node, VolumeKind::Raw)).as_deref(), Ok("RAW"));
@@ -99,10 +102,12 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("VOL-28", |node| {
         let refused = refusals(node, node.volume(VolumeKind::BitLocker));
-        assert_eq!(refused, [Some(OsError::FVE_LOCKED_VOLUME); 3]);
+        assert_eq!(refused, [Err(OsError::FVE_LOCKED_VOLUME); 3]);
     }),
     Fact::new("VOL-29", |node| {
-        refusals(node, node.volume(VolumeKind::Unreadable)).into_iter().for_each(assert_failing);
+        for refused in refusals(node, node.volume(VolumeKind::Unreadable)) {
+            assert_fails(refused, &FAILING);
+        }
     }),
     Fact::new("VOL-30", |node| {
         for (kind, sector) in [(VolumeKind::Ntfs, 512), (VolumeKind::Ntfs4Kn, 4096)] {
@@ -130,18 +135,12 @@ fn extend(volume: &dyn Handle, sectors: i64) -> OsResult<usize> {
     volume.control(ControlCode::FSCTL_EXTEND_VOLUME, &sectors.to_le_bytes(), &mut [])
 }
 
-/// Checks that an error is one of a failing disk.
-fn assert_failing(error: Option<OsError>) {
-    let codes = [OsError::CRC, OsError::GEN_FAILURE, OsError::IO_DEVICE];
-    assert!(error.is_some_and(|code| codes.contains(&code)), "{error:?}");
-}
-
 /// Returns the errors of asking for the file system and its size, and of reading the first sectors.
-fn refusals(node: &dyn TestNode, volume: TestVolume) -> [Option<OsError>; 3] {
+fn refusals(node: &dyn TestNode, volume: TestVolume) -> [OsResult<()>; 3] {
     let open = || volume.open(node.os(), Access::GENERIC_READ);
     [
-        open().and_then(|handle| file_system(&*handle)).err(),
-        open().and_then(|handle| full_size(&*handle)).err(),
-        open().and_then(|handle| handle.read(0, &mut [0; 4096])).err(),
+        open().and_then(|handle| file_system(&*handle)).map(drop),
+        open().and_then(|handle| full_size(&*handle)).map(drop),
+        open().and_then(|handle| handle.read(0, &mut [0; 4096])).map(drop),
     ]
 }

@@ -1,9 +1,8 @@
 //! `MSFT_Disk`: `WMI-DISK`. What its methods return is in `wmi_disk_method.rs`.
 
-use os::abi::{ControlCode, LengthInformation, StorageDeviceNumber};
 use os::{Access, NtPath, Open, Options, U16String, Value};
 
-use super::devices::{ask, open_disk};
+use super::devices::{device_number, length, open_disk};
 use super::provider::{call, disk, initialized, settle};
 use crate::fact::Fact;
 use crate::node::DiskKind;
@@ -29,15 +28,15 @@ pub(crate) const FACTS: &[Fact] = &[
         let instance = disk(node, wanted);
         let path = NtPath::from_win32(&U16String::from_str(instance.text("Path").expect("a path")));
         let device = node.os().open(&path, &Open::existing(Access::empty(), Options::empty())).expect("the path opens");
-        let number: StorageDeviceNumber = ask(&*device, ControlCode::STORAGE_GET_DEVICE_NUMBER).expect("its number");
+        let number = device_number(&*device);
         assert_eq!(number.device_number, wanted.number);
     }),
     Fact::new("WMI-DISK-19", |node| {
         let wanted = node.disk(DiskKind::Raw);
         let instance = disk(node, wanted);
         let device = open_disk(node, wanted, Access::GENERIC_READ);
-        let length: LengthInformation = ask(&*device, ControlCode::DISK_GET_LENGTH_INFO).expect("its length");
-        assert_eq!(instance.u64("Size"), u64::try_from(length.length).ok());
+        let length = length(&*device);
+        assert_eq!(instance.u64("Size"), u64::try_from(length).ok());
     }),
     Fact::new("WMI-DISK-20", |node| {
         let wanted = node.disk(DiskKind::Raw);

@@ -5,7 +5,7 @@ use os::Value;
 use super::devices::spare_system_disk;
 use super::provider::{MIB, call, created, disk, initialized, number, partition, partition_near, text};
 use crate::fact::Fact;
-use crate::node::DiskKind;
+use crate::node::{DiskKind, TestNode};
 
 const BASIC_DATA: &str = "{ebd0a0a2-b9e5-4433-87c0-68b6b72699c7}";
 
@@ -31,9 +31,9 @@ pub(crate) const FACTS: &[Fact] = &[
         };
         assert_eq!(create(maximum()), 41000);
         initialized(node, raw, 2);
-        assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(true))]).0, 0);
+        assert_eq!(set_read_only(node, &path, true), 0);
         assert_eq!(create(maximum()), 41002);
-        assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(false))]).0, 0);
+        assert_eq!(set_read_only(node, &path, false), 0);
         assert_eq!(call(node, &path, "Offline", &[]).0, 0);
         assert_eq!(create(maximum()), 41003);
         assert_eq!(call(node, &path, "Online", &[]).0, 0);
@@ -68,7 +68,7 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-DISK-08", |node| {
         let path = disk(node, spare_system_disk(node)).path;
-        assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(true))]).0, 41009);
+        assert_eq!(set_read_only(node, &path, true), 41009);
         assert_eq!(call(node, &path, "Offline", &[]).0, 41009);
     }),
     Fact::new("WMI-DISK-09", |node| {
@@ -76,7 +76,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let path = initialized(node, raw, 2);
         assert_eq!(call(node, &path, "Offline", &[]).0, 0);
         disk(node, raw);
-        let set = call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(true))]).0;
+        let set = set_read_only(node, &path, true);
         assert_eq!(call(node, &path, "Online", &[]).0, 0);
         assert_eq!(set, 41003);
     }),
@@ -118,9 +118,9 @@ pub(crate) const FACTS: &[Fact] = &[
             disk(node, raw);
             call(node, &path, "Initialize", &[]).0
         };
-        assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(true))]).0, 0);
+        assert_eq!(set_read_only(node, &path, true), 0);
         assert_eq!(initialize(), 41002);
-        assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(false))]).0, 0);
+        assert_eq!(set_read_only(node, &path, false), 0);
         assert_eq!(call(node, &path, "Offline", &[]).0, 0);
         assert_eq!(initialize(), 41003);
         assert_eq!(call(node, &path, "Online", &[]).0, 0);
@@ -142,11 +142,15 @@ pub(crate) const FACTS: &[Fact] = &[
         let raw = node.disk(DiskKind::Raw);
         let path = disk(node, raw).path;
         for read_only in [true, false] {
-            assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(read_only))]).0, 0);
+            assert_eq!(set_read_only(node, &path, read_only), 0);
             assert_eq!(disk(node, raw).bool("IsReadOnly"), Some(read_only));
         }
     }),
 ];
+
+fn set_read_only(node: &dyn TestNode, disk: &str, read_only: bool) -> u32 {
+    call(node, disk, "SetAttributes", &[("IsReadOnly", Value::Bool(read_only))]).0
+}
 
 fn gpt() -> (&'static str, Value) {
     ("GptType", text(BASIC_DATA))

@@ -96,34 +96,17 @@ impl TestNode for LocalNode {
     }
 
     fn disk(&self, kind: DiskKind) -> TestDisk {
-        let name = match kind {
-            DiskKind::Raw => "RAW",
-            DiskKind::Mbr => "MBR",
-            DiskKind::Superfloppy => "SUPERFLOPPY",
-            DiskKind::NoPage83 => "NOPAGE83",
-            DiskKind::NoSerial => "NOSERIAL",
-            DiskKind::FourKn => "4KN",
-            DiskKind::System => return TestDisk { number: self.system_volume().disk },
-        };
-        TestDisk { number: self.disk_number(&format!("DISK_{name}")) }
+        if kind == DiskKind::System {
+            return TestDisk { number: self.system_volume().disk };
+        }
+        TestDisk { number: self.disk_number(&format!("DISK_{kind:?}").to_uppercase()) }
     }
 
     fn volume(&self, kind: VolumeKind) -> TestVolume {
-        let name = match kind {
-            VolumeKind::System => return self.system_volume(),
-            VolumeKind::Ntfs => "NTFS",
-            VolumeKind::Fat32 => "FAT32",
-            VolumeKind::Refs => "REFS",
-            VolumeKind::Raw => "RAW",
-            VolumeKind::Short => "SHORT",
-            VolumeKind::Ntfs4Kn => "NTFS_4KN",
-            VolumeKind::Short4Kn => "SHORT_4KN",
-            VolumeKind::Spanned => "SPANNED",
-            VolumeKind::BitLocker => "BITLOCKER",
-            VolumeKind::Recognized => "RECOGNIZED",
-            VolumeKind::Unreadable => "UNREADABLE",
-        };
-        let disk = self.disk_number(&format!("VOLUME_{name}"));
+        if kind == VolumeKind::System {
+            return self.system_volume();
+        }
+        let disk = self.disk_number(&format!("VOLUME_{kind:?}").to_uppercase());
         TestVolume { id: self.volume_on(disk), disk }
     }
 
@@ -166,8 +149,7 @@ impl TestNode for LocalNode {
     }
 
     fn service(&self, kind: ServiceKind) -> String {
-        let name = kind.name();
-        variable(&format!("SERVICE_{}", name.to_uppercase()), &format!("a service for tests: {name}"))
+        variable(&format!("SERVICE_{kind:?}").to_uppercase(), &format!("a service for tests: {kind:?}"))
     }
 }
 

@@ -1,18 +1,19 @@
 //! A client of one gRPC service, which counts its calls.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use http::uri::PathAndQuery;
+use api::GROUP_VERSIONS;
+use dynamic_client::Rpc;
 use hyper_util::rt::TokioIo;
-use prost::Message;
+use prost::Message as _;
+use serde_json::Value;
 use tokio::io::{DuplexStream, copy, split};
 use tokio::sync::watch;
-use tonic::client::Grpc;
+use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Response, Status};
-use tonic_prost::ProstCodec;
 use tower::service_fn;
 use transport::address::Location;
 use transport::listener::connect;
@@ -63,63 +64,56 @@ impl Connections {
     }
 }
 
+/// The RPCs by service and name.
+static RPCS: LazyLock<BTreeMap<&str, BTreeMap<&str, Rpc>>> =
+    LazyLock::new(|| GROUP_VERSIONS.iter().map(|row| (row.service, dynamic_client::rpcs(row))).collect());
+
+/// Encodes a request to a service.
+pub(crate) fn encoded(service: &str, method: &str, request: &Value) -> Vec<u8> {
+    RPCS[service][method].request(request).encode_to_vec()
+}
+
 /// A connection to one gRPC service.
 #[derive(Clone)]
 pub(crate) struct ServiceClient {
-    name: &'static str,
-    grpc: Grpc<Channel>,
+    service: &'static str,
+    channel: Channel,
     counts: Arc<CallCounts>,
 }
 
 impl ServiceClient {
-    pub(crate) async fn connect(connections: &Connections, name: &'static str, counts: &Arc<CallCounts>) -> Self {
+    pub(crate) async fn connect(connections: &Connections, service: &'static str, counts: &Arc<CallCounts>) -> Self {
         let connections = connections.clone();
         let connector = service_fn(move |_| {
             let connections = connections.clone();
-            async move { connections.open(name).await.map(TokioIo::new) }
+            async move { connections.open(service).await.map(TokioIo::new) }
         });
         let channel = Endpoint::from_static("http://csi-proxy").connect_with_connector(connector).await;
-        let grpc = Grpc::new(channel.expect("the daemon accepts every connection"));
-        Self { name, grpc, counts: Arc::clone(counts) }
+        Self { service, channel: channel.expect("the daemon accepts every connection"), counts: Arc::clone(counts) }
     }
 
     /// Makes a call and returns its result.
-    pub(crate) async fn call<Q, A>(&mut self, method: &str, request: Q) -> Result<A, Status>
-    where
-        Q: Message + 'static,
-        A: Message + Default + 'static,
-    {
-        let call = format!("{}/{method}", self.name);
-        let sent = SentCall::new(&self.counts, &call);
-        let path = PathAndQuery::try_from(format!("/{call}")).expect("a path");
-        self.grpc.ready().await.expect("an open connection");
-        let codec = ProstCodec::<Q, A>::default();
-        let outcome = self.grpc.unary(Request::new(request), path, codec).await.map(Response::into_inner);
+    pub(crate) async fn call(&self, method: &str, request: Value) -> Result<Value, Status> {
+        let sent = SentCall::new(&self.counts, &format!("{}/{method}", self.service));
+        let rpc = &RPCS[self.service][method];
+        let outcome = rpc.call(&self.channel, &rpc.request(&request)).await;
         sent.answered(&outcome);
         outcome
     }
 
     /// Makes a call that must succeed.
-    pub(crate) async fn call_ok<Q, A>(&mut self, method: &str, request: Q) -> A
-    where
-        Q: Message + 'static,
-        A: Message + Default + 'static,
-    {
+    pub(crate) async fn call_ok(&self, method: &str, request: Value) -> Value {
         let outcome = self.call(method, request).await;
-        outcome.unwrap_or_else(|status| panic!("{}/{method}: {status}", self.name))
+        outcome.unwrap_or_else(|status| panic!("{}/{method}: {status}", self.service))
     }
 
     /// Makes a call and cancels it after `timeout`. Returns nothing if it was cancelled.
-    pub(crate) async fn call_with_timeout<Q, A>(
-        &mut self,
+    pub(crate) async fn call_with_timeout(
+        &self,
         timeout: Duration,
         method: &str,
-        request: Q,
-    ) -> Option<Result<A, Status>>
-    where
-        Q: Message + 'static,
-        A: Message + Default + 'static,
-    {
+        request: Value,
+    ) -> Option<Result<Value, Status>> {
         tokio::time::timeout(timeout, self.call(method, request)).await.ok()
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::smb::v1::{NewSmbGlobalMappingResponse, RemoveSmbGlobalMappingRequest, RemoveSmbGlobalMappingResponse};
+use serde_json::json;
 
 use crate::CLIENTS;
 use crate::call_counts::CallCounts;
@@ -60,31 +60,29 @@ pub(crate) async fn run(connections: Connections, counts: Arc<CallCounts>) -> Pr
 
 async fn attempt(connections: &Connections, counts: &Arc<CallCounts>) -> Progress {
     let smb = || ServiceClient::connect(connections, "v1.Smb", counts);
-    let (mut slow, mut fast) = (smb().await, smb().await);
+    let (slow, fast) = (smb().await, smb().await);
     let answers_before = counts.answers();
     let slow_call = tokio::spawn(async move {
-        map(&mut slow, SLOW_SERVER).await;
+        map(&slow, SLOW_SERVER).await;
         slow
     });
     let (mut mappings, mut own_answers) = (0, 1);
     while !slow_call.is_finished() {
-        map(&mut fast, FAST_SERVER).await;
-        unmap(&mut fast, FAST_SERVER).await;
+        map(&fast, FAST_SERVER).await;
+        unmap(&fast, FAST_SERVER).await;
         own_answers += 2;
         mappings += u64::from(!slow_call.is_finished());
     }
     let answers = counts.answers() - answers_before - own_answers;
-    unmap(&mut slow_call.await.expect("the slow call is answered"), SLOW_SERVER).await;
+    unmap(&slow_call.await.expect("the slow call is answered"), SLOW_SERVER).await;
     Progress { answers, mappings }
 }
 
 /// Maps the share of a server that no other client uses.
-async fn map(mappings: &mut ServiceClient, server: &str) {
-    let _: NewSmbGlobalMappingResponse =
-        mappings.call_ok("NewSmbGlobalMapping", mapping(format!(r"\\{server}\share"))).await;
+async fn map(mappings: &ServiceClient, server: &str) {
+    mappings.call_ok("NewSmbGlobalMapping", mapping(&format!(r"\\{server}\share"))).await;
 }
 
-async fn unmap(mappings: &mut ServiceClient, server: &str) {
-    let remove = RemoveSmbGlobalMappingRequest { remote_path: format!(r"\\{server}\share") };
-    let _: RemoveSmbGlobalMappingResponse = mappings.call_ok("RemoveSmbGlobalMapping", remove).await;
+async fn unmap(mappings: &ServiceClient, server: &str) {
+    mappings.call_ok("RemoveSmbGlobalMapping", json!({"remote_path": format!(r"\\{server}\share")})).await;
 }
