@@ -1,5 +1,4 @@
-//! The file that keeps a node from one run of the program to the next: a node file with a last line of its own, by which a
-//! damaged one is recognized.
+//! The file that keeps a node from one run of the program to the next: a node file whose last line marks it as complete.
 
 use std::fmt::Display;
 use std::fs;

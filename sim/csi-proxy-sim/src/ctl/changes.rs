@@ -39,10 +39,12 @@ pub(super) enum Task {
         daemon_only: bool,
     },
     /// Prints the simulated node as a node file
-    #[command(before_help = "It has the passwords of the simulated servers. Comments name what it leaves out.")]
+    #[command(
+        before_help = "The output contains the passwords of the simulated servers. Comments in it name omitted objects."
+    )]
     Node,
     /// Writes the simulated node to the file of csi-proxy-sim's flag -state
-    #[command(before_help = "csi-proxy-sim does so itself within a second of a change, and when it ends.")]
+    #[command(before_help = "csi-proxy-sim also writes the file within a second of a change and when it ends.")]
     Save,
 }
 

@@ -34,39 +34,39 @@ fn mounts(row: &Value) -> String {
 
 #[derive(Subcommand)]
 pub(super) enum Task {
-    /// Lists the disks of the simulated node, including unplugged ones
-    #[command(before_help = "The size is the actual one; -o wide also shows the size that Windows last read.")]
+    /// Lists the disks of the simulated node, including unplugged disks
+    #[command(before_help = "SIZE is the actual size; -o wide also shows the size that Windows last read.")]
     Disks,
     /// Adds disks, servers, services and files from a node file
     #[command(
-        before_help = "All objects of the file are added, or none. It has the form of a node file of csi-proxy-sim, \
-                       without bios_serial and timing."
+        before_help = "Adds all objects of the file or none. FILE is a node file of csi-proxy-sim without bios_serial and \
+                       timing."
     )]
     Add {
-        /// The file; - for standard input
+        /// Node file; - for standard input
         file: String,
         #[arg(long, help = UNDETECTED)]
         undetected: bool,
     },
     /// Plugs in a new disk
     AddDisk {
-        /// Its size, such as 10Gi
+        /// Size of the disk, such as 10Gi
         #[arg(long, value_parser = size)]
         size: u64,
-        /// Its serial number [default: a new one]
+        /// Serial number [default: a new one]
         #[arg(long, value_name = "TEXT")]
         serial: Option<String>,
-        /// Its location, which has the LUN
+        /// Location, which contains the LUN
         #[arg(long, value_name = "TEXT")]
         location: Option<String>,
-        /// Another key of a disk in a node file, with a value in TOML, such as offline=true or
+        /// Another key of a disk in a node file, with its value in TOML, such as offline=true or
         /// 'page83={ ascii = "Google  pvc-1" }'. May be repeated
         #[arg(long, value_name = "KEY=VALUE")]
         set: Vec<String>,
         #[arg(long, help = UNDETECTED)]
         undetected: bool,
     },
-    /// Unplugs a disk without warning; what is on it is kept
+    /// Unplugs a disk without warning; its content is kept
     #[command(before_help = "Prints the handle with which `csi-proxy-sim ctl plug` plugs the disk in again.")]
     Unplug {
         /// Number of the disk
@@ -74,9 +74,9 @@ pub(super) enum Task {
         disk: u32,
     },
     /// Plugs an unplugged disk in again
-    #[command(before_help = "Prints the number of the disk, which may differ from the one that it had.")]
+    #[command(before_help = "Prints the number of the disk, which may differ from its earlier number.")]
     Plug {
-        /// Its handle, as `csi-proxy-sim ctl disks` shows it
+        /// Handle of the disk, as `csi-proxy-sim ctl disks` shows it
         #[arg(value_parser = quantity::number::<u64>)]
         handle: u64,
         #[arg(long, help = UNDETECTED)]
@@ -88,7 +88,7 @@ pub(super) enum Task {
         /// Number of the disk
         #[arg(value_name = "NUMBER", value_parser = quantity::number::<u32>)]
         disk: u32,
-        /// The new size, such as 20Gi
+        /// New size, such as 20Gi
         #[arg(value_parser = size)]
         size: u64,
     },

@@ -42,12 +42,12 @@ pub(super) enum Task {
                        A code that csi-proxy takes to be temporary, such as 5 (access denied), shows only after several \
                        attempts have failed.")]
     Inject(Disturbance),
-    /// Lists the faults, with how many calls each has disturbed
+    /// Lists the faults and the number of calls that each has disturbed
     Faults,
-    /// Removes a fault, or all
+    /// Removes a fault, or all faults
     #[command(before_help = "Calls that a fault has already delayed stay delayed until `csi-proxy-sim ctl restart`.")]
     ClearFaults {
-        /// The fault, as `csi-proxy-sim ctl faults` shows it [default: all]
+        /// Id of the fault, as `csi-proxy-sim ctl faults` shows it [default: all]
         #[arg(value_parser = fault)]
         id: Option<u64>,
     },
@@ -59,22 +59,22 @@ pub(super) enum Task {
 /// The calls that are disturbed, and how.
 #[derive(Args)]
 pub(super) struct Disturbance {
-    /// The primitive, as `csi-proxy-sim ctl primitives` lists it; a final * matches anything
+    /// Primitive, as `csi-proxy-sim ctl primitives` lists it; a final * matches anything
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     primitive: String,
-    /// A part of the path, service or WMI object that the call is for
+    /// Part of the path, service or WMI object of the call
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     object: String,
     /// Only calls on this disk, its volumes and their files
     #[arg(long, value_name = "NUMBER", value_parser = quantity::number::<u32>)]
     disk: Option<u32>,
-    /// How many of these calls succeed first
+    /// Number of these calls that succeed first
     #[arg(long, value_name = "COUNT", value_parser = quantity::number::<u64>)]
     skip: Option<u64>,
-    /// How many calls are disturbed after that [default: all]
+    /// Number of calls to disturb after that [default: all]
     #[arg(long, value_name = "COUNT", value_parser = quantity::number::<u64>)]
     count: Option<u64>,
-    /// Let the call have its effect before it is disturbed
+    /// Disturb the call after it has taken effect
     #[arg(long)]
     after: bool,
     #[command(flatten)]
@@ -87,7 +87,7 @@ struct Effect {
     /// Fail with this code, such as 5 or 0x80041001
     #[arg(long, value_parser = code)]
     code: Option<u32>,
-    /// Take this much longer, such as 30s
+    /// Delay the call by this time, such as 30s
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     delay: Option<Duration>,
     /// Crash the daemon, which then starts again; needs --count
