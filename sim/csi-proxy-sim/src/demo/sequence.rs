@@ -37,13 +37,16 @@ const FILES: [(&str, &str); 10] = [
 ];
 
 /// The calls of one driver for one volume.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Sequence {
     /// The driver.
     pub driver: String,
     /// What is particular about the driver.
     pub about: String,
     pub(super) variables: Variables,
+    #[serde(default)]
+    parts: BTreeMap<String, Vec<Value>>,
     pub(super) phases: Vec<Phase>,
 }
 
@@ -67,22 +70,10 @@ impl FromStr for Sequence {
 
     /// Parses a sequence and checks each step: its keys, its RPC, the fields of its request and its variables.
     fn from_str(text: &str) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct File {
-            driver: String,
-            about: String,
-            variables: BTreeMap<String, String>,
-            #[serde(default)]
-            parts: BTreeMap<String, Vec<Value>>,
-            phases: Vec<Phase>,
-        }
-        let File { driver, about, variables, parts, mut phases } =
-            serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let variables = Variables(variables);
-        let mut known = variables.clone();
-        for phase in &mut phases {
-            phase.steps = insert_parts(&phase.steps, &parts)?;
+        let mut sequence: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let mut known = sequence.variables.clone();
+        for phase in &mut sequence.phases {
+            phase.steps = insert_parts(&phase.steps, &sequence.parts)?;
             for step in &phase.steps {
                 let context = |error| format!("{}, step {step}: {error}", phase.name);
                 let step = Step::parse(known.fill(step).map_err(context)?).map_err(context)?;
@@ -90,7 +81,7 @@ impl FromStr for Sequence {
                 step.kept().into_iter().for_each(|name| known.set(name, "0".to_owned()));
             }
         }
-        Ok(Self { driver, about, variables, phases })
+        Ok(sequence)
     }
 }
 
@@ -109,7 +100,7 @@ fn insert_parts(steps: &[Value], parts: &BTreeMap<String, Vec<Value>>) -> Result
 }
 
 /// The variables of a running sequence.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Deserialize)]
 pub(super) struct Variables(BTreeMap<String, String>);
 
 impl Variables {
