@@ -14,20 +14,17 @@ use crate::{Error, go, process, windows, workspace};
 /// The Go program's main package, of which `verify/go-program` names the version.
 const GO_PROGRAM: &str = "github.com/kubernetes-csi/csi-proxy/cmd/csi-proxy";
 
+/// How many calls show every declared difference.
+pub(crate) const CALLS: usize = 20_000;
+
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How many calls to make
-    #[arg(long, default_value_t = 20_000)]
+    /// Number of calls
+    #[arg(long, default_value_t = CALLS)]
     calls: usize,
     /// The seed of an earlier run, to repeat its calls
     #[arg(long)]
     seed: Option<u64>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { calls: 20_000, seed: None }
-    }
 }
 
 /// Runs what the options select.

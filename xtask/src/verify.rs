@@ -9,7 +9,7 @@ type Check = (&'static str, fn() -> Result<Summary, Error>);
 
 const ALL: [Check; 7] = [
     ("prove", || Ok(prove::run(&prove::Options::default()))),
-    ("parity", || parity::run(&parity::Options::default())),
+    ("parity", || parity::compare(parity::CALLS, None)),
     ("sensitivity", || Ok(sensitivity::run())),
     ("soak", || Ok(soak::both())),
     ("fuzz", || fuzz::run(&fuzz::Options::default())),

@@ -39,13 +39,26 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Control {
     pub(crate) sim: Sim,
-    pub(crate) faults: Arc<FaultSet>,
-    pub(crate) trace: Arc<Trace>,
-    /// The faults as they were requested, by number.
-    pub(crate) injected: Mutex<BTreeMap<u64, (crate::control_api::Fault, Arc<Fault>)>>,
-    pub(crate) restarts: mpsc::Sender<Restart>,
     /// The file that keeps the node.
-    pub(crate) state: Option<Arc<StateFile>>,
+    pub(crate) state: Option<StateFile>,
+    pub(crate) faults: FaultSet,
+    pub(crate) trace: Trace,
+    /// The faults as they were requested, by number.
+    injected: Mutex<BTreeMap<u64, (crate::control_api::Fault, Arc<Fault>)>>,
+    restarts: mpsc::Sender<Restart>,
+}
+
+impl Control {
+    /// Controls a node whose daemon carries out the `restarts`.
+    pub(crate) fn new(sim: Sim, state: Option<StateFile>, restarts: mpsc::Sender<Restart>) -> Self {
+        let (faults, trace) = (FaultSet::default(), Trace::counting());
+        Self { sim, state, faults, trace, injected: Mutex::default(), restarts }
+    }
+
+    /// Writes the node to its file, if it has one.
+    pub(crate) fn save(&self) -> Result<(), String> {
+        self.state.as_ref().map_or(Ok(()), |state| state.save(&self.sim))
+    }
 }
 
 /// A request to restart the node or the daemon.
@@ -74,9 +87,9 @@ async fn answer(services: &[BoxedService], request: Request<Incoming>) -> Result
 }
 
 /// Answers the clients of `listener`.
-pub(crate) async fn serve<L: Listener>(control: Control, mut listener: L) {
+pub(crate) async fn serve<L: Listener>(control: Arc<Control>, mut listener: L) {
     let files = BoxedService::new(ContainerFilesServer::new(Files(control.sim.clone())));
-    let mut services = vec![BoxedService::new(SimulationServer::new(control)), files];
+    let mut services = vec![BoxedService::new(SimulationServer::from_arc(control)), files];
     services.extend(reflection::of(&[DESCRIPTORS]));
     let services: Arc<[BoxedService]> = services.into();
     loop {

@@ -2,14 +2,14 @@
 
 use std::error::Error;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use csi_proxy::flags::Flags;
 use csi_proxy::serve::{Backend, Endpoints};
 use csi_proxy::{log, serve as daemon};
-use faults::{Call, FaultAction, FaultSet, Outcome, Probe, Probed, Trace};
+use faults::{Call, FaultAction, Outcome, Probe, Probed};
 use os_sim::Sim;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, mpsc};
@@ -18,7 +18,6 @@ use transport::listener::Listener;
 
 use crate::backend::SimulatedNode;
 use crate::control::{self, Control, Restart};
-use crate::state_file::StateFile;
 
 /// How long a run of the daemon waits at its end for threads that wait for the simulated Windows. No client gets their
 /// answers.
@@ -44,40 +43,26 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
 ) -> Result<(), Box<dyn Error>> {
     log::start(&flags.log)?;
     let SimulatedNode { sim, name, state } = node;
-    let sim = sim.real_time();
-    let state = state.map(Arc::new);
-    let faults = Arc::new(FaultSet::default());
-    let trace = Arc::new(Trace::counting());
     let (restarts, mut requests) = mpsc::channel(1);
-    let control = Control {
-        sim: sim.clone(),
-        faults: Arc::clone(&faults),
-        trace: Arc::clone(&trace),
-        injected: Mutex::default(),
-        restarts,
-        state: state.clone(),
-    };
+    let control = Arc::new(Control::new(sim.real_time(), state, restarts));
     let mut endpoints = open()?;
     let address = crate::control_api::address(&endpoints.location);
-    let _control = serve_control(control, || (endpoints.bind)(&address))?;
-    if let Some(state) = state.clone() {
-        let sim = sim.clone();
-        thread::spawn(move || save_repeatedly(&state, &sim));
+    let _control = serve_control(Arc::clone(&control), || (endpoints.bind)(&address))?;
+    if control.state.is_some() {
+        let control = Arc::clone(&control);
+        thread::spawn(move || save_repeatedly(&control));
     }
     tracing::info!(address = address.to_string(), "serving the control API of the simulated node");
 
     let mut starting: Option<Restart> = None;
     loop {
-        let crashed = Arc::new(Notify::new());
-        let ended = Arc::new(OnceLock::new());
-        let probe = RunProbe {
-            faults: Arc::clone(&faults),
-            trace: Arc::clone(&trace),
-            crashed: Arc::clone(&crashed),
-            ended: Arc::clone(&ended),
+        let run = Arc::new(Run {
+            control: Arc::clone(&control),
+            crashed: Notify::new(),
+            ended: OnceLock::new(),
             main: thread::current().id(),
-        };
-        let process = Arc::new(Probed::new(sim.process(), probe));
+        });
+        let process = Arc::new(Probed::new(control.sim.process(), Arc::clone(&run)));
         let backend = Backend { os: Arc::clone(&process) as _, name: name.clone(), is_this_node: false };
         let runtime = daemon::runtime()?;
         let ready = || {
@@ -90,25 +75,23 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
             tokio::select! {
                 served = daemon::until_signalled(flags, backend, endpoints, &mut out, ready) => End::Stopped(served),
                 Some(restart) = requests.recv() => End::Restart(restart),
-                () = crashed.notified() => End::Crashed,
+                () = run.crashed.notified() => End::Crashed,
             }
         });
         match end {
             End::Stopped(served) => {
                 // Abandon operations still running after the drain.
                 runtime.shutdown_background();
-                if let Some(state) = state {
-                    state.save(&sim)?;
-                }
+                control.save()?;
                 return served;
             }
             End::Restart(restart) => {
-                end_run(runtime, &process, &ended);
-                restart_node(&sim, &restart);
+                end_run(runtime, &process, &run);
+                restart_node(&control.sim, &restart);
                 starting = Some(restart);
             }
             End::Crashed => {
-                end_run(runtime, &process, &ended);
+                end_run(runtime, &process, &run);
                 tracing::warn!("an injected fault made the daemon crash; it starts again");
             }
         }
@@ -117,14 +100,14 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
 }
 
 /// Writes the node to its file after changes, as long as the program runs.
-fn save_repeatedly(state: &StateFile, sim: &Sim) {
+fn save_repeatedly(control: &Control) {
     let mut has_failed = false;
     loop {
-        let saved = state.save(sim);
+        let saved = control.save();
         if let Err(error) = &saved
             && !has_failed
         {
-            tracing::warn!(%error, file = %state.path().display(), "cannot write the state of the simulated node");
+            tracing::warn!(%error, "cannot save the simulated node");
         }
         has_failed = saved.is_err();
         thread::sleep(SAVE_INTERVAL);
@@ -132,7 +115,7 @@ fn save_repeatedly(state: &StateFile, sim: &Sim) {
 }
 
 /// Serves the control API until the runtime is dropped.
-fn serve_control<L: Listener>(control: Control, bind: impl FnOnce() -> io::Result<L>) -> io::Result<Runtime> {
+fn serve_control<L: Listener>(control: Arc<Control>, bind: impl FnOnce() -> io::Result<L>) -> io::Result<Runtime> {
     let runtime = Builder::new_multi_thread().enable_all().worker_threads(1).thread_name("sim-control").build()?;
     let listener = {
         let _runtime = runtime.enter();
@@ -143,10 +126,10 @@ fn serve_control<L: Listener>(control: Control, bind: impl FnOnce() -> io::Resul
 }
 
 /// Ends the connections and sockets, then the process on the node: a process that has ended answers no client.
-fn end_run(runtime: Runtime, process: &Probed, ended: &OnceLock<()>) {
+fn end_run(runtime: Runtime, process: &Probed, run: &Run) {
     runtime.shutdown_timeout(LAST_CALLS);
     process.kill();
-    ended.get_or_init(|| ());
+    run.ended.get_or_init(|| ());
 }
 
 fn restart_node(sim: &Sim, restart: &Restart) {
@@ -158,18 +141,17 @@ fn restart_node(sim: &Sim, restart: &Restart) {
     }
 }
 
-/// Counts the Windows calls of a run of the daemon, and disturbs them.
-struct RunProbe {
-    faults: Arc<FaultSet>,
-    trace: Arc<Trace>,
-    crashed: Arc<Notify>,
+/// A run of the daemon, whose Windows calls are counted and disturbed.
+struct Run {
+    control: Arc<Control>,
+    crashed: Notify,
     /// Set when the run has ended.
-    ended: Arc<OnceLock<()>>,
+    ended: OnceLock<()>,
     /// The thread that ends the run.
     main: ThreadId,
 }
 
-impl RunProbe {
+impl Run {
     fn report(&self, action: FaultAction) -> FaultAction {
         if action == FaultAction::Die {
             self.crashed.notify_one();
@@ -182,13 +164,13 @@ impl RunProbe {
     }
 }
 
-impl Probe for RunProbe {
+impl Probe for Run {
     fn before(&self, call: &Call) -> FaultAction {
-        self.report(self.faults.before(call))
+        self.report(self.control.faults.before(call))
     }
 
     fn after(&self, call: &Call, outcome: Outcome) -> FaultAction {
-        self.trace.after(call, outcome);
-        self.report(self.faults.after(call, outcome))
+        self.control.trace.after(call, outcome);
+        self.report(self.control.faults.after(call, outcome))
     }
 }

@@ -1,5 +1,4 @@
-//! The file that keeps a node from one run of the program to the next: a node file with a last line of its own, by which a
-//! damaged one is recognized.
+//! The file that keeps a node from one run of the program to the next: a node file whose last line marks it as complete.
 
 use std::fmt::Display;
 use std::fs;
@@ -44,19 +43,23 @@ impl StateFile {
     }
 
     /// Writes the node, if it has changed since it was written. A reader sees the old file or the new one, complete.
-    pub fn save(&self, sim: &Sim) -> io::Result<()> {
+    pub fn save(&self, sim: &Sim) -> Result<(), String> {
         let text = sim.node_file() + END;
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if *written == text {
-            return Ok(());
+        if *written != text {
+            self.write(&text).map_err(|error| format!("cannot write the state to {}: {error}", self.path.display()))?;
+            *written = text;
         }
+        Ok(())
+    }
+
+    fn write(&self, text: &str) -> io::Result<()> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // It has passwords: a temporary file is its owner's alone.
         let mut file = NamedTempFile::new_in(folder)?;
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
-        file.persist(&self.path).map_err(|error| error.error)?;
-        *written = text;
+        file.persist(&self.path)?;
         Ok(())
     }
 

@@ -30,14 +30,6 @@ struct Conditions {
 }
 
 impl Conditions {
-    /// Returns the combinations with a storage provider of this kind.
-    fn with_provider(late: bool, stale: bool) -> Vec<Self> {
-        let readings = [None, Some(false), Some(true)];
-        let combined =
-            readings.map(|no_automount| [false, true].map(|offline| Self { late, stale, no_automount, offline }));
-        combined.into_iter().flatten().collect()
-    }
-
     /// Returns the built-in node under these conditions.
     fn node(self) -> Sim {
         let mut description = Description::from_toml(Sim::default_node_file()).expect("the built-in node");
@@ -77,8 +69,10 @@ macro_rules! no_driver_loses_a_volume_or_fails_to_stage_one {
     ($($test:ident: $late:literal, $stale:literal;)*) => {$(
         #[tokio::test(flavor = "multi_thread")]
         async fn $test() {
-            for conditions in Conditions::with_provider($late, $stale) {
-                check(conditions).await;
+            for no_automount in [None, Some(false), Some(true)] {
+                for offline in [false, true] {
+                    check(Conditions { late: $late, stale: $stale, no_automount, offline }).await;
+                }
             }
         }
     )*};

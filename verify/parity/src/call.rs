@@ -171,11 +171,11 @@ impl Generator {
     }
 }
 
-/// Makes a path: mostly one that leads to an entry or to the place of a new one, and often in another spelling.
+/// Makes a path to an existing or a new entry, often in another spelling.
 fn path(random: &mut Random, tree: &Tree, rpc: Rpc) -> String {
     const NEW: [&str; 8] = ["new", r"new\deep\er", "x", "Ünïcode 日本", "pvc-1234", "mount", "a.b", "data"];
     let entries: Vec<&String> = tree.0.keys().filter(|path| is_in_play(path)).collect();
-    // Entries in the working directory are wanted more often than those outside.
+    // Most paths are in the working directory.
     let inside: Vec<&String> = entries.iter().copied().filter(|path| path.starts_with(r"var\lib\kubelet\")).collect();
     let from = if inside.is_empty() || random.chance(12) { &entries } else { &inside };
     let mut path =
@@ -187,7 +187,7 @@ fn path(random: &mut Random, tree: &Tree, rpc: Rpc) -> String {
     }) {
         path = format!(r"{path}\{}", random.pick(&NEW));
     }
-    // A second change, now and then, so that two that mean little alone meet.
+    // Some differences show only after two changes.
     for _ in 0..[0, 0, 0, 1, 1, 2][random.below(6)] {
         path = spelling::change(random, &path);
     }

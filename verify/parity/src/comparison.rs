@@ -12,16 +12,12 @@ use crate::tree::Tree;
 /// How many calls are made on one tree before both programs get a new one.
 const CALLS_PER_TREE: usize = 60;
 
-/// How many undeclared differences are reported.
-const REPORTED: usize = 20;
-
 /// Both programs, and what has been found so far.
 pub(crate) struct Comparison {
     pub(crate) go: Program,
     pub(crate) own: Program,
     pub(crate) generator: Generator,
     pub(crate) counts: Counts,
-    pub(crate) undeclared: Vec<String>,
 }
 
 impl Comparison {
@@ -51,7 +47,7 @@ impl Comparison {
             left_on_tree = if equal { left_on_tree - 1 } else { 0 };
             before = trees.0;
             if number % 1000 == 0 {
-                println!("{number} calls, {} undeclared differences", self.undeclared.len());
+                println!("{number} calls, {} undeclared differences", self.counts.undeclared);
             }
         }
         Ok(())
@@ -62,18 +58,16 @@ impl Comparison {
         let judgement = difference.judge();
         self.counts.add(judgement);
         if let Judgement::Undeclared = judgement {
-            let text = format!("call {number}: {difference}");
-            println!("undeclared: {text}");
-            self.undeclared.push(text);
+            println!("undeclared: call {number}: {difference}");
         }
     }
 
     /// Prints the counts and the failures.
     pub(crate) fn report(&self, calls: usize, seed: u64) -> ExitCode {
         println!("{}", self.counts);
-        let mut failures: Vec<String> = self.undeclared.iter().take(REPORTED).cloned().collect();
-        if self.undeclared.len() > REPORTED {
-            failures.push(format!("{} more undeclared differences", self.undeclared.len() - REPORTED));
+        let mut failures = Vec::new();
+        if self.counts.undeclared > 0 {
+            failures.push(format!("{} undeclared differences, which are printed above", self.counts.undeclared));
         }
         // A rule that no call needs would hide a difference some day.
         if calls >= CALLS_FOR_ALL_RULES {

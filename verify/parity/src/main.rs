@@ -66,7 +66,6 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         own: Program::start(wine, &arguments.own_prefix, &arguments.own_program, client)?,
         generator: Generator::new(seed),
         counts: rules::Counts::default(),
-        undeclared: Vec::new(),
     };
     comparison.run(*calls)?;
     Ok(comparison.report(*calls, seed))

@@ -147,7 +147,7 @@ impl fmt::Display for Difference<'_> {
 #[derive(Default)]
 pub(super) struct Counts {
     same: usize,
-    undeclared: usize,
+    pub(super) undeclared: usize,
     by_key: BTreeMap<(&'static str, &'static str), usize>,
 }
 

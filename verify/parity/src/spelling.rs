@@ -9,7 +9,7 @@ const CHARACTERS: [&str; 13] = ["\"", "/", ":", "?", "*", "|", "<", ">", "\u{1}"
 const NAMES: [&str; 14] =
     ["nul", "CON", "aux.txt", "COM1", "lpt9.log", "com¹", "CONIN$", "a..b", "..", "...", "dot.", "space ", " ", "."];
 
-/// Returns another path that has something of `path`.
+/// Returns `path` with one change.
 pub(super) fn change(random: &mut Random, path: &str) -> String {
     match random.below(20) {
         0 => swap_case(random, path),
@@ -117,7 +117,7 @@ impl Spelling {
         self.rest().split(['\\', '/'])
     }
 
-    /// Returns whether the text begins as that of the working directory, which is what the Go program checks.
+    /// Returns whether the text begins with the text of the working directory. The Go program checks nothing else.
     pub(super) fn has_prefix(&self) -> bool {
         self.0.to_lowercase().starts_with(&KUBELET.to_lowercase())
     }
@@ -173,7 +173,7 @@ impl Spelling {
         self.rest().contains(|letter| matches!(letter, '<' | '>' | '\0'..='\x1f'))
     }
 
-    /// Returns whether a name has two dots in a row without being `..`, which the Go program takes for that.
+    /// Returns whether a name contains two dots in a row and is not `..`. The Go program refuses such a name.
     pub(super) fn has_dots_in_name(&self) -> bool {
         self.0.contains("..") && self.components().all(|name| name != "..")
     }
@@ -183,7 +183,7 @@ impl Spelling {
         self.0.len() > 260 && self.0.encode_utf16().count() <= 260
     }
 
-    /// Returns whether the path names something on a drive, with a backslash or a slash, and has nothing special.
+    /// Returns whether this program accepts the path: it is on a drive, and its names have nothing special.
     pub(super) fn is_acceptable(&self) -> bool {
         let text = self.0.replace('/', r"\");
         let path = if text.starts_with('\\') && !text.starts_with(r"\\") { format!("C:{text}") } else { text };

@@ -41,7 +41,7 @@ const ROOTS: [&str; 2] = ["var", "outside"];
 
 /// Drive C: of a Wine prefix, without the files and directories that were there before the first call.
 ///
-/// Those are Wine's own, and what earlier tests left in one of the prefixes.
+/// Those belong to Wine, or earlier tests have left them in one of the prefixes.
 pub(super) struct Drive {
     root: PathBuf,
     others: BTreeSet<PathBuf>,

@@ -35,12 +35,10 @@ impl Simulation for Control {
     }
 
     async fn save_state(&self, _request: Request<SaveStateRequest>) -> Answer<SaveStateResponse> {
-        let Some(state) = &self.state else {
+        if self.state.is_none() {
             return Err(Status::failed_precondition("csi-proxy-sim was started without -state"));
-        };
-        state.save(&self.sim).map_err(|error| {
-            Status::failed_precondition(format!("cannot write the state to {}: {error}", state.path().display()))
-        })?;
+        }
+        self.save().map_err(Status::failed_precondition)?;
         Ok(Response::new(SaveStateResponse {}))
     }
 

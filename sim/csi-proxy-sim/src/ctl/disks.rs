@@ -42,7 +42,7 @@ pub(super) enum Task {
         before_help = "Adds all objects of the file, or none. The file is a node file without bios_serial and timing."
     )]
     Add {
-        /// The file; - for standard input
+        /// Node file; - for standard input
         file: String,
         #[arg(long, help = UNDETECTED)]
         undetected: bool,
@@ -58,7 +58,7 @@ pub(super) enum Task {
         /// Location of the disk, which contains the LUN
         #[arg(long, value_name = "TEXT")]
         location: Option<String>,
-        /// Another key of a disk in a node file, with a value in TOML, such as offline=true or
+        /// Another key of a disk in a node file, with its value in TOML, such as offline=true or
         /// 'page83={ ascii = "Google  pvc-1" }'. May be repeated
         #[arg(long, value_name = "KEY=VALUE")]
         set: Vec<String>,
@@ -87,7 +87,7 @@ pub(super) enum Task {
         /// Number of the disk
         #[arg(value_name = "NUMBER", value_parser = quantity::number::<u32>)]
         disk: u32,
-        /// The new size, such as 20Gi
+        /// New size, such as 20Gi
         #[arg(value_parser = size)]
         size: u64,
     },

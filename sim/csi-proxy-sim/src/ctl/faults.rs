@@ -47,7 +47,7 @@ pub(super) enum Task {
     /// Removes one fault or all faults
     #[command(before_help = "Calls that a fault has already delayed stay delayed until `csi-proxy-sim ctl restart`.")]
     ClearFaults {
-        /// The fault, as `csi-proxy-sim ctl faults` shows it [default: all]
+        /// Id of the fault, as `csi-proxy-sim ctl faults` shows it [default: all]
         #[arg(value_parser = fault)]
         id: Option<u64>,
     },

@@ -26,7 +26,7 @@ static COLUMNS: [Column; 4] = [
 pub(super) enum Task {
     /// Lists a directory of the simulated node
     Ls(Object),
-    /// Describes what is at a path, without following links
+    /// Describes the file, directory or link at a path
     Stat(Object),
     /// Makes a directory and its missing parents, as kubelet does
     Mkdir(Object),
@@ -44,7 +44,7 @@ pub(super) enum Task {
     Readlink(Object),
     /// Makes a symbolic link
     Symlink {
-        /// What the link leads to
+        /// Target of the link
         target: String,
         /// Path of the link
         path: String,
@@ -54,7 +54,7 @@ pub(super) enum Task {
     Rm {
         #[command(flatten)]
         object: Object,
-        /// Also remove what is in a directory
+        /// Also remove the contents of a directory
         #[arg(short, long)]
         recursive: bool,
     },

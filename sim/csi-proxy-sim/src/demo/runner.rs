@@ -27,6 +27,7 @@ pub use daemon::Daemon;
 pub use screen::Screen;
 pub use sequence::Sequence;
 
+use node::Performed;
 use screen::{BAD, REFUSED};
 use sequence::{Call, Check, Operation, Step, Variables};
 
@@ -110,17 +111,16 @@ pub async fn run(sequence: &Sequence, daemon: &Daemon, screen: &mut Screen) -> R
     let report = Report { driver: sequence.driver.clone(), ..Report::default() };
     let variables = sequence.variables.clone();
     let mut runner = Runner { daemon, screen, variables, changed_disks: BTreeSet::new(), report };
-    if runner.phases(sequence).await.is_err() {
+    if let Err(problem) = runner.phases(sequence).await {
+        runner.screen.check(&problem, false);
         runner.screen.check("the driver gives up here", false);
+        runner.report.unexpected.push(problem);
     }
     runner.report.node_calls = daemon.counts() - &counts;
     runner.screen.phase("Afterwards");
     runner.check_other_disks(&disks);
     runner.report
 }
-
-/// An unexpected result, already reported, after which the driver cannot continue.
-struct GivesUp;
 
 struct Runner<'a> {
     daemon: &'a Daemon,
@@ -132,24 +132,24 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    async fn phases(&mut self, sequence: &Sequence) -> Result<(), GivesUp> {
+    /// Runs the phases. The error is an unexpected result after which the driver cannot continue.
+    async fn phases(&mut self, sequence: &Sequence) -> Result<(), String> {
         for phase in &sequence.phases {
             self.screen.phase(&phase.name);
             for step in &phase.steps {
-                match self.variables.fill(step).and_then(Step::parse) {
-                    Ok(Step::Call(call)) => self.call(&call).await?,
-                    Ok(Step::Action(actor, operation)) => self.act(&actor, &operation)?,
-                    Ok(Step::Check(check)) => self.check(&check),
-                    Err(error) => return Err(self.gives_up(&error)),
+                match Step::parse(self.variables.fill(step)?)? {
+                    Step::Call(call) => self.call(&call).await?,
+                    Step::Action(actor, operation) => self.act(&actor, &operation)?,
+                    Step::Check(check) => self.check(&check),
                 }
             }
         }
         Ok(())
     }
 
-    async fn call(&mut self, call: &Call) -> Result<(), GivesUp> {
+    async fn call(&mut self, call: &Call) -> Result<(), String> {
         let (method, about) = (&call.method.0, &*short_form::request(&call.request));
-        let request = method.request(&Value::Object(call.request.clone())).map_err(|error| self.gives_up(&error))?;
+        let request = method.request(&Value::Object(call.request.clone()))?;
         let started = Instant::now();
         let response = method.call(&self.daemon.client, &request).await;
         let time = started.elapsed();
@@ -157,7 +157,7 @@ impl Runner<'_> {
         match (response, &call.fails) {
             (Ok(response), None) => {
                 self.screen.call(method, (about, &short_form::response(&response)), Style::new(), time);
-                self.accept(call, &response).map_err(|problem| self.gives_up(&format!("{}: {problem}", method.name())))
+                self.accept(call, &response).map_err(|problem| format!("{}: {problem}", method.name()))
             }
             // Only an answer of the daemon has a call number.
             (Err(error), Some(reason)) if error.call_number().is_some() && error.message().contains(reason) => {
@@ -176,11 +176,8 @@ impl Runner<'_> {
                     Ok(response) => format!("returned {response}"),
                     Err(error) => format!("failed with {:?}: {}", error.kind(), error.message()),
                 };
-                let name = method.name();
-                Err(self.gives_up(&match expected {
-                    Some(reason) => format!("{name} must fail with '{reason}', but {outcome}"),
-                    None => format!("{name} {outcome}"),
-                }))
+                let must = expected.as_ref().map(|reason| format!("must fail with '{reason}', but "));
+                Err(format!("{} {}{outcome}", method.name(), must.unwrap_or_default()))
             }
         }
     }
@@ -202,15 +199,13 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn act(&mut self, actor: &str, operation: &Operation) -> Result<(), GivesUp> {
-        let performed = node::perform(self.daemon.sim(), operation);
-        let name = format!("({actor}) {}", performed.name);
-        let (result, is_expected) = performed
-            .result
-            .map_err(|error| self.gives_up(&format!("{name} of {} failed: {error}", performed.about)))?;
-        self.screen.action(&name, &performed.about, &result);
+    fn act(&mut self, actor: &str, operation: &Operation) -> Result<(), String> {
+        let Performed { name, about, result } = node::perform(self.daemon.sim(), operation);
+        let name = format!("({actor}) {name}");
+        let (result, is_expected) = result.map_err(|error| format!("{name} of {about} failed: {error}"))?;
+        self.screen.action(&name, &about, &result);
         if !is_expected {
-            return Err(self.gives_up(&format!("{name} of {} returned {result}", performed.about)));
+            return Err(format!("{name} of {about} returned {result}"));
         }
         self.report.checks += usize::from(!result.is_empty());
         if let Operation::GrowDisk { disk, keep: Some(name) } = operation {
@@ -249,12 +244,6 @@ impl Runner<'_> {
             self.report.unexpected.push(what.to_owned());
             self.screen.check(&format!("does not hold: {what}"), false);
         }
-    }
-
-    fn gives_up(&mut self, problem: &str) -> GivesUp {
-        self.report.unexpected.push(problem.to_owned());
-        self.screen.check(problem, false);
-        GivesUp
     }
 }
 

@@ -37,13 +37,16 @@ const FILES: [(&str, &str); 10] = [
 ];
 
 /// The calls of one driver for one volume.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Sequence {
     /// The driver.
     pub driver: String,
     /// What is particular about the driver.
     pub about: String,
     pub(super) variables: Variables,
+    #[serde(default)]
+    parts: BTreeMap<String, Vec<Value>>,
     pub(super) phases: Vec<Phase>,
 }
 
@@ -67,22 +70,10 @@ impl FromStr for Sequence {
 
     /// Parses a sequence and checks each step: its keys, its RPC, the fields of its request and its variables.
     fn from_str(text: &str) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct File {
-            driver: String,
-            about: String,
-            variables: BTreeMap<String, String>,
-            #[serde(default)]
-            parts: BTreeMap<String, Vec<Value>>,
-            phases: Vec<Phase>,
-        }
-        let File { driver, about, variables, parts, mut phases } =
-            serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let variables = Variables(variables);
-        let mut known = variables.clone();
-        for phase in &mut phases {
-            phase.steps = insert_parts(&phase.steps, &parts)?;
+        let mut sequence: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let mut known = sequence.variables.clone();
+        for phase in &mut sequence.phases {
+            phase.steps = insert_parts(&phase.steps, &sequence.parts)?;
             for step in &phase.steps {
                 let context = |error| format!("{}, step {step}: {error}", phase.name);
                 let step = Step::parse(known.fill(step).map_err(context)?).map_err(context)?;
@@ -90,7 +81,7 @@ impl FromStr for Sequence {
                 step.kept().into_iter().for_each(|name| known.set(name, "0".to_owned()));
             }
         }
-        Ok(Self { driver, about, variables, phases })
+        Ok(sequence)
     }
 }
 
@@ -109,7 +100,7 @@ fn insert_parts(steps: &[Value], parts: &BTreeMap<String, Vec<Value>>) -> Result
 }
 
 /// The variables of a running sequence.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Deserialize)]
 pub(super) struct Variables(BTreeMap<String, String>);
 
 impl Variables {
@@ -182,41 +173,19 @@ pub(super) struct Call {
 /// container, which has kubelet's directory mounted; the pod that uses the volume; the cloud that provides the disks.
 const ACTORS: [&str; 4] = ["kubelet", "container", "pod", "cloud"];
 
-/// An operation by its name in Go or in Windows, and what its result must be.
+/// An operation by its name in Go or in Windows, and what its result must be. `GrowDisk` grows a disk by half of its size,
+/// and keeps the new size in a variable.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", deny_unknown_fields)]
 pub(super) enum Operation {
-    MkdirAll {
-        path: String,
-    },
-    WriteFile {
-        path: String,
-        data: String,
-    },
-    ReadFile {
-        path: String,
-        want: String,
-    },
-    ReadDir {
-        path: String,
-        contains: String,
-    },
-    Readlink {
-        path: String,
-        want: String,
-    },
-    Lstat {
-        path: String,
-        want: FileKind,
-    },
-    GetDiskFreeSpaceEx {
-        path: String,
-    },
-    /// Grows a disk by half of its size, and keeps the new size in a variable.
-    GrowDisk {
-        disk: Text<u32>,
-        keep: Option<String>,
-    },
+    MkdirAll { path: String },
+    WriteFile { path: String, data: String },
+    ReadFile { path: String, want: String },
+    ReadDir { path: String, contains: String },
+    Readlink { path: String, want: String },
+    Lstat { path: String, want: FileKind },
+    GetDiskFreeSpaceEx { path: String },
+    GrowDisk { disk: Text<u32>, keep: Option<String> },
 }
 
 /// What `Lstat` distinguishes.
@@ -227,61 +196,33 @@ pub(super) enum FileKind {
     Link,
 }
 
-/// A state of the node.
+/// A state of the node:
+///
+/// - `staged`: the disk's volume is mounted at the path and nowhere else, and was formatted once.
+/// - `unstaged`: the disk's volume is mounted nowhere, and nothing exists at the path.
+/// - `formatted-once`: the disk's volume has NTFS and was formatted once.
+/// - `fills-disk`: the file system fills the disk, except for what the partition table needs.
+/// - `size-at-least`: a size that an RPC returned is at least the requested one.
+/// - `size-in-gib`: a size that an RPC returned is the requested one when it is rounded up to GiB.
+/// - `link`: the link at the path has this target, as Go's `os.Readlink` returns it.
+/// - `absent`: nothing exists at the path.
+/// - `mappings`: these and no other shares are mapped.
+/// - `mappings-encrypted`: every SMB mapping requires encryption.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "check", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Check {
-    /// The disk's volume is mounted at the path and nowhere else, and was formatted once.
-    Staged {
-        disk: Text<u32>,
-        path: String,
-    },
-    /// The disk's volume is mounted nowhere, and nothing exists at the path.
-    Unstaged {
-        disk: Text<u32>,
-        path: String,
-    },
-    /// The disk's volume has NTFS and was formatted once.
-    FormattedOnce {
-        disk: Text<u32>,
-    },
-    Online {
-        disk: Text<u32>,
-    },
-    Offline {
-        disk: Text<u32>,
-    },
-    NoDisk {
-        disk: Text<u32>,
-    },
-    /// The file system fills the disk, except for what the partition table needs.
-    FillsDisk {
-        disk: Text<u32>,
-    },
-    /// A size that an RPC returned is at least the requested one.
-    SizeAtLeast {
-        bytes: Text<u64>,
-        requested: Text<u64>,
-    },
-    /// A size that an RPC returned is the requested one when it is rounded up to GiB.
-    SizeInGib {
-        bytes: Text<u64>,
-        requested: Text<u64>,
-    },
-    /// The link at the path has this target, as Go's `os.Readlink` returns it.
-    Link {
-        path: String,
-        target: String,
-    },
-    /// Nothing exists at the path.
-    Absent {
-        path: String,
-    },
-    /// These and no other shares are mapped.
-    Mappings {
-        remotes: Vec<String>,
-    },
-    /// Every SMB mapping requires encryption.
+    Staged { disk: Text<u32>, path: String },
+    Unstaged { disk: Text<u32>, path: String },
+    FormattedOnce { disk: Text<u32> },
+    Online { disk: Text<u32> },
+    Offline { disk: Text<u32> },
+    NoDisk { disk: Text<u32> },
+    FillsDisk { disk: Text<u32> },
+    SizeAtLeast { bytes: Text<u64>, requested: Text<u64> },
+    SizeInGib { bytes: Text<u64>, requested: Text<u64> },
+    Link { path: String, target: String },
+    Absent { path: String },
+    Mappings { remotes: Vec<String> },
     MappingsEncrypted {},
 }
 

@@ -2,8 +2,9 @@
 
 use csi_proxy_sim::control_api::fault::Action;
 use csi_proxy_sim::control_api::{
-    AddRequest, ContainerFilesClient, Fault, GrowDiskRequest, InjectFaultRequest, MakeDirectoryRequest,
-    PlugDiskRequest, ReadFileRequest, SaveStateRequest, SimulationClient, UnplugDiskRequest, connect,
+    AddRequest, ClearFaultsRequest, ContainerFilesClient, Fault, GrowDiskRequest, InjectFaultRequest, ListDisksRequest,
+    MakeDirectoryRequest, PlugDiskRequest, ReadFileRequest, SaveStateRequest, SimulationClient, UnplugDiskRequest,
+    connect,
 };
 use tonic::transport::Channel;
 use tonic::{Code, Response, Status};
@@ -54,4 +55,16 @@ async fn a_fault_that_could_never_happen_is_refused() {
         assert_eq!(status.code(), Code::InvalidArgument);
         assert!(status.message().contains(reason), "{status}");
     }
+    let valid = InjectFaultRequest { fault: Some(fault("open", Some(Action::Code(5)))) };
+    node.inject_fault(valid).await.expect("a fault");
+    assert_eq!(node.clear_faults(ClearFaultsRequest { id: 0 }).await.expect("cleared").into_inner().cleared, 1);
+}
+
+#[tokio::test]
+async fn an_unplugged_disk_is_listed_with_its_number() {
+    let program = Program::start_on("[[disk]]\nnumber = 7\nsize = \"1 GiB\"\n", &[]);
+    program.ctl(&["unplug", "7"]).ok();
+    let mut node = SimulationClient::new(channel(&program).await);
+    let unplugged = node.list_disks(ListDisksRequest {}).await.expect("a list").into_inner().unplugged;
+    assert_eq!((unplugged.len(), unplugged[0].number), (1, 7));
 }

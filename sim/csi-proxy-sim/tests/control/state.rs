@@ -93,9 +93,5 @@ fn the_node_is_printed_as_a_node_file_that_can_be_served() {
     let node = program.ctl(&["node"]).ok();
     assert!(Program::start_on(&node, &[]).ctl(&["node"]).ok() == node);
     program.ctl(&["save"]).fails(1, &["csi-proxy-sim was started without -state"]);
-}
-
-#[test]
-fn print_node_prints_the_built_in_node() {
     assert_eq!(run(&["print-node"]).ok(), os_sim::Sim::default_node_file());
 }
