@@ -246,6 +246,11 @@ impl Directory<'_> {
         self.node.os().open(&self.nt(name), how)
     }
 
+    /// Opens or creates the entry `name` by its full path, and again by its name in the open directory.
+    pub fn open_both_ways(&self, name: &str, how: &Open) -> [OsResult<Box<dyn Handle>>; 2] {
+        [self.open(name, how), self.handle().open_child(&U16String::from_str(name), how)]
+    }
+
     /// Opens the existing entry `name` by its full path with full sharing.
     pub fn existing(&self, name: &str, access: Access, options: Options) -> OsResult<Box<dyn Handle>> {
         self.open(name, &Open::existing(access, options))

@@ -117,33 +117,28 @@ impl TestNode for SimulatedNode {
             return TestVolume { id: self.volume_of(0), disk: 0 };
         }
         let file_system = match kind {
-            VolumeKind::Ntfs
-            | VolumeKind::Short
-            | VolumeKind::Ntfs4Kn
-            | VolumeKind::Short4Kn
-            | VolumeKind::Spanned
-            | VolumeKind::BitLocker => Some("NTFS"),
+            VolumeKind::Raw | VolumeKind::Unreadable => None,
             VolumeKind::Fat32 => Some("FAT32"),
             VolumeKind::Refs | VolumeKind::Recognized => Some("ReFS"),
-            VolumeKind::System | VolumeKind::Raw | VolumeKind::Unreadable => None,
+            _ => Some("NTFS"),
         };
         disk.file_system = file_system.map(str::to_owned);
-        match kind {
-            VolumeKind::Short => disk.file_system_size = Some(GIB),
-            VolumeKind::Ntfs4Kn => disk.sector_size = 4096,
-            VolumeKind::Short4Kn => {
-                disk.sector_size = 4096;
-                disk.file_system_size = Some(GIB);
-            }
-            VolumeKind::Spanned => {
-                let second = self.attach(&DiskDescription::new(10 * GIB));
-                disk.spans.push(Span { disk: second, offset: MIB, length: GIB });
-            }
-            VolumeKind::BitLocker => disk.volume = VolumeHealth::Locked,
-            VolumeKind::Unreadable => disk.volume = VolumeHealth::Unreadable,
-            VolumeKind::Recognized => disk.volume = VolumeHealth::Unmountable,
-            VolumeKind::System | VolumeKind::Ntfs | VolumeKind::Fat32 | VolumeKind::Refs | VolumeKind::Raw => {}
+        if matches!(kind, VolumeKind::Ntfs4Kn | VolumeKind::Short4Kn) {
+            disk.sector_size = 4096;
         }
+        if matches!(kind, VolumeKind::Short | VolumeKind::Short4Kn) {
+            disk.file_system_size = Some(GIB);
+        }
+        if kind == VolumeKind::Spanned {
+            let second = self.attach(&DiskDescription::new(10 * GIB));
+            disk.spans.push(Span { disk: second, offset: MIB, length: GIB });
+        }
+        disk.volume = match kind {
+            VolumeKind::BitLocker => VolumeHealth::Locked,
+            VolumeKind::Unreadable => VolumeHealth::Unreadable,
+            VolumeKind::Recognized => VolumeHealth::Unmountable,
+            _ => VolumeHealth::Readable,
+        };
         let number = self.attach(&disk);
         let volume = TestVolume { id: self.volume_of(number), disk: number };
         self.sim.advance(ARRIVAL);

@@ -14,11 +14,8 @@ pub(crate) const FACTS: &[Fact] = &[
         let directory = node.directory();
         directory.mkdir("Lower");
         for name in ["lower", "LOWER"] {
-            let how = read_attributes(Options::empty());
-            let by_path = directory.open(name, &how).expect("the path opens");
-            let relative = child(&*directory.handle(), name, &how).expect("the name opens");
-            for handle in [by_path, relative] {
-                assert!(is_directory(&*handle), "{name}");
+            for opened in directory.open_both_ways(name, &read_attributes(Options::empty())) {
+                assert!(is_directory(&*opened.expect("the name opens")), "{name}");
             }
         }
     }),
@@ -103,10 +100,8 @@ pub(crate) const FACTS: &[Fact] = &[
         let directory = node.directory();
         directory.mkdir("directory");
         let how = read_attributes(Options::empty());
-        let by_path = directory.open(r"directory\", &how).expect("the path opens");
-        let relative = child(&*directory.handle(), r"directory\", &how).expect("the name opens");
-        for handle in [by_path, relative] {
-            let path = handle.final_path(PathForm::Dos).expect("the path").to_string_lossy();
+        for opened in directory.open_both_ways(r"directory\", &how) {
+            let path = opened.expect("the name opens").final_path(PathForm::Dos).expect("the path").to_string_lossy();
             assert!(path.ends_with(r"\directory"), "{path}");
         }
         let drive = directory.win32("").chars().next().expect("a drive");
@@ -120,9 +115,7 @@ pub(crate) const FACTS: &[Fact] = &[
         directory.write("file", b"content");
         let both = Options::DIRECTORY | Options::NON_DIRECTORY;
         for name in ["directory", "file"] {
-            let by_path = directory.open(name, &read_attributes(both));
-            let relative = child(&*directory.handle(), name, &read_attributes(both));
-            for opened in [by_path, relative] {
+            for opened in directory.open_both_ways(name, &read_attributes(both)) {
                 assert_eq!(opened.err(), Some(OsError::INVALID_PARAMETER), "{name}");
             }
         }
@@ -135,9 +128,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let created = directory.open(name, &create(options)).expect("the name is free");
             assert_eq!(is_directory(&*created), options == Options::DIRECTORY);
             drop(created);
-            let by_path = directory.open(name, &create(options));
-            let relative = child(&*directory.handle(), name, &create(options));
-            for again in [by_path, relative] {
+            for again in directory.open_both_ways(name, &create(options)) {
                 assert_eq!(again.err(), Some(OsError::ALREADY_EXISTS), "{name}");
             }
         }
@@ -188,8 +179,9 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("FILE-OPEN-36", |node| {
         let directory = node.directory();
         let how = read_attributes(Options::empty());
-        assert_eq!(directory.open("missing", &how).err(), Some(OsError::FILE_NOT_FOUND));
-        assert_eq!(child(&*directory.handle(), "missing", &how).err(), Some(OsError::FILE_NOT_FOUND));
+        for opened in directory.open_both_ways("missing", &how) {
+            assert_eq!(opened.err(), Some(OsError::FILE_NOT_FOUND));
+        }
         assert_eq!(directory.open(r"missing\entry", &how).err(), Some(OsError::PATH_NOT_FOUND));
     }),
     Fact::new("FILE-OPEN-37", |node| {
