@@ -15,7 +15,11 @@ pub struct NtPath(U16String);
 impl NtPath {
     /// Returns the root directory of the drive `letter`: `\??\C:\`.
     pub fn drive_root(letter: char) -> Self {
-        Self::from_text(&format!(r"\??\{letter}:\"))
+        let mut root = U16String::with_capacity(r"\??\C:\".len());
+        root.push_str(r"\??\");
+        root.push_char(letter);
+        root.push_str(r":\");
+        Self(root)
     }
 
     /// Returns the path of a disk by its number: `\??\PhysicalDrive2`.
@@ -25,12 +29,12 @@ impl NtPath {
 
     /// Returns the path of a volume as a device, which has no final backslash: `\??\Volume{...}`.
     pub fn volume(id: Uuid) -> Self {
-        Self::from_text(&format!(r"\??\Volume{{{id}}}"))
+        Self::of_volume(id, "}")
     }
 
     /// Returns the root directory of a volume's file system: `\??\Volume{...}\`.
     pub fn volume_root(id: Uuid) -> Self {
-        Self::from_text(&format!(r"\??\Volume{{{id}}}\"))
+        Self::of_volume(id, r"}\")
     }
 
     /// Converts a Win32 path that begins with `\\?\`, `\\.\`, `\\` (a UNC path) or a drive.
@@ -66,6 +70,17 @@ impl NtPath {
     /// Returns the path in the form that Windows expects.
     pub fn as_u16str(&self) -> &U16Str {
         &self.0
+    }
+
+    fn of_volume(id: Uuid, end: &str) -> Self {
+        const BEGIN: &str = r"\??\Volume{";
+        let mut digits = Uuid::encode_buffer();
+        let digits = id.hyphenated().encode_lower(&mut digits);
+        let mut path = U16String::with_capacity(BEGIN.len() + digits.len() + end.len());
+        path.push_str(BEGIN);
+        path.push_str(digits);
+        path.push_str(end);
+        Self(path)
     }
 
     fn from_text(text: &str) -> Self {
