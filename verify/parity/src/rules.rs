@@ -88,6 +88,14 @@ const WINE: &[Rule] = &[
             && !found.own_is_invalid()
             && found.trees_are_equal()
     }),
+    // Wine takes a path that begins with a slash for a path of Linux, on its drive Z:. csi-proxy puts it on drive C: first.
+    rule("linux-paths", |found| {
+        found.call.rpc == Rpc::IsSymlink
+            && found.call.path.starts_with('/')
+            && found.own.is_ok()
+            && found.go_refuses()
+            && found.trees_are_equal()
+    }),
 ];
 
 impl Difference<'_> {
@@ -256,6 +264,17 @@ mod tests {
             assert_eq!(difference(&path), Judgement::Declared("final-dot"), "{path}");
         }
         assert_eq!(difference(r"C:\var\lib\kubelet\full.d\"), Judgement::Undeclared);
+    }
+
+    #[test]
+    fn a_path_of_linux_is_one_that_begins_with_a_slash() {
+        let judge = |path: &str| {
+            let call = Call { rpc: Rpc::IsSymlink, path: path.into(), ..Call::probe() };
+            let (go, own, before, trees) = (answer("Unknown"), answer("OK"), tree(&[]), (tree(&[]), tree(&[])));
+            Difference { call: &call, before: &before, go: &go, own: &own, trees: &trees }.judge()
+        };
+        assert_eq!(judge("/var/lib/kubelet/pods"), Judgement::Wine("linux-paths"));
+        assert_eq!(judge(r"\var\lib\kubelet\pods"), Judgement::Undeclared);
     }
 
     /// Returns the keys in the table of the section about the file system.
