@@ -13,5 +13,6 @@ pub(crate) mod volume;
 
 pub(crate) use disk::Disk;
 pub(crate) use file_system::FileSystem;
-pub(crate) use partition_table::{Partition, PartitionKind, PartitionTable, TableStyle};
+pub use partition_table::Partition;
+pub(crate) use partition_table::{PartitionKind, PartitionTable, TableStyle};
 pub(crate) use reparse_point::Link;

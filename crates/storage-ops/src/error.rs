@@ -91,6 +91,10 @@ impl OperationError {
         Self::new(Kind::PermissionDenied, format!("csi-proxy's flag {flag} does not list {object}"))
     }
 
+    pub(crate) fn with_kind(self, kind: Kind) -> Self {
+        Self { kind, ..self }
+    }
+
     pub(crate) fn is_not_found(&self) -> bool {
         self.kind == Kind::NotFound
     }

@@ -13,9 +13,10 @@ use os::abi::{DiskAttributes, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_P
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str};
 
 use crate::config::Config;
+pub use crate::devices::Partition;
 use crate::devices::disk::{OPEN_FOR_QUERY, device_number};
 use crate::devices::reparse_point::win32_name;
-use crate::devices::{Disk, FileSystem, Link, Partition, buffer, disk_identifiers, file_system, smbios, volume};
+use crate::devices::{Disk, FileSystem, Link, buffer, disk_identifiers, file_system, smbios, volume};
 use crate::error::{OperationError, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::host::{Device, Host};
@@ -45,18 +46,7 @@ pub struct DiskReadings {
     /// The page 83 identifier.
     pub page83: OperationResult<String>,
     /// The partitions, in the order of their offsets.
-    pub partitions: OperationResult<Vec<PartitionReadings>>,
-}
-
-/// A partition in a partition table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PartitionReadings {
-    /// The number.
-    pub number: u32,
-    /// The offset in bytes.
-    pub offset: u64,
-    /// The length in bytes.
-    pub length: u64,
+    pub partitions: OperationResult<Vec<Partition>>,
 }
 
 /// A volume as its device and file system describe it.
@@ -126,22 +116,13 @@ impl DiskReadings {
     fn of(disk: &Disk) -> Self {
         let attributes =
             disk.attributes().map(|bits| (bits & DiskAttributes::OFFLINE != 0, bits & DiskAttributes::READ_ONLY != 0));
-        let table = disk.partition_table();
-        let partitions = table.map(|table| {
-            let reading = |partition: &Partition| PartitionReadings {
-                number: partition.number,
-                offset: partition.offset,
-                length: partition.length,
-            };
-            table.partitions.iter().map(reading).collect()
-        });
         Self {
             number: disk.number,
             attributes: attributes.map_err(Into::into),
             size: disk.known_size().map_err(Into::into),
             serial: disk_identifiers::serial(&*disk.handle).map_err(Into::into),
             page83: disk_identifiers::page83(&*disk.handle).map_err(Into::into),
-            partitions,
+            partitions: disk.partition_table().map(|table| table.partitions),
         }
     }
 }

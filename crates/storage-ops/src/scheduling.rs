@@ -10,4 +10,4 @@ pub(crate) mod worker_pools;
 pub(crate) use context::OperationContext;
 pub(crate) use locks::LockKey;
 pub(crate) use pool_kind::{PoolKind, Resource};
-pub(crate) use stop::{Rerun, RunResult, Stop, caught, failed};
+pub(crate) use stop::{Rerun, RunResult, Stop, caught, failed, failed_precondition};

@@ -18,10 +18,13 @@ const GPT_SYSTEM: [Uuid; 2] =
 
 /// A partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Partition {
-    pub(crate) number: u32,
-    pub(crate) offset: u64,
-    pub(crate) length: u64,
+pub struct Partition {
+    /// The number.
+    pub number: u32,
+    /// The offset in bytes.
+    pub offset: u64,
+    /// The length in bytes.
+    pub length: u64,
     pub(crate) kind: PartitionKind,
     /// Whether a BIOS starts a computer from this partition, if the disk is the one to start from.
     pub(crate) is_active: bool,
@@ -155,19 +158,6 @@ mod tests {
 
     fn partition(number: u32, kind: PartitionKind) -> Partition {
         Partition { number, offset: u64::from(number) * MIB, length: MIB, kind, is_active: false }
-    }
-
-    #[test]
-    fn a_volume_is_on_the_partition_at_its_offset_or_on_a_disk_without_a_partition_table() {
-        let partitions = vec![partition(1, PartitionKind::Data), partition(2, PartitionKind::Data)];
-        for style in [TableStyle::Gpt, TableStyle::Mbr] {
-            let table = PartitionTable { style, partitions: partitions.clone() };
-            assert!(table.holds(0, MIB) && table.holds(0, 2 * MIB) && !table.holds(0, 3 * MIB));
-            assert!(table.holds(1, MIB) && table.holds(2, 2 * MIB));
-            assert!(!table.holds(1, 2 * MIB) && !table.holds(2, MIB) && !table.holds(3, MIB));
-        }
-        let raw = PartitionTable { style: TableStyle::Raw, partitions: Vec::new() };
-        assert!(raw.holds(0, 0) && !raw.holds(1, 0));
     }
 
     #[test]

@@ -145,7 +145,7 @@ fn read(host: &Host, value: &str) -> OperationResult<Option<String>> {
         Err(OsError::FILE_NOT_FOUND) => Ok(None),
         Err(code) => {
             let error = OperationError::of(code, format!(r"the record of SMB mappings, HKLM\{KEY}, cannot be read"));
-            Err(OperationError { kind: Kind::Internal, ..error })
+            Err(error.with_kind(Kind::Internal))
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::provider::instances::refresh_all;
 use crate::provider::{report, wmi};
 use crate::readings::all_disks::UnreadDisk;
 use crate::readings::{self, all_disks, node_volumes};
-use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, Stop, caught, failed};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, Stop, caught, failed, failed_precondition};
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
 
 use online::{bring_volumes_online, online_with_volumes, set_state};
@@ -176,14 +176,11 @@ impl Operation for GetDiskNumberByName {
                 // A disk that is slow may answer the next request.
                 let is_late = disk.code == OsError::SEM_TIMEOUT;
                 let kind = if is_late { Kind::Unavailable } else { Kind::FailedPrecondition };
-                failed(OperationError { kind, ..OperationError::of(disk.code, reason) })
+                failed(OperationError::of(disk.code, reason).with_kind(kind))
             }
             ([..], _) => {
                 let list: Vec<_> = found.iter().map(|number| number.0.to_string()).collect();
-                failed(OperationError::precondition(format!(
-                    "the disks {} have that name; it must be unique",
-                    list.join(", ")
-                )))
+                failed_precondition(format!("the disks {} have that name; it must be unique", list.join(", ")))
             }
         }
     }
@@ -354,7 +351,7 @@ impl Operation for Rescan {
                 let error = OperationError::of(code, "no storage port could be scanned");
                 // A port that is late may answer the next request.
                 let kind = if code == OsError::SEM_TIMEOUT { Kind::Unavailable } else { error.kind };
-                failed(OperationError { kind, ..error })
+                failed(error.with_kind(kind))
             }
             _ => Ok(()),
         }

@@ -15,7 +15,7 @@ use crate::paths::working_directories::EntryRef;
 use crate::paths::{refused_links, remove_tree};
 use crate::readings::links::{follow_to_target, open_itself, open_target};
 use crate::readings::node_volumes;
-use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed, failed_precondition};
 use crate::types::{HostPath, PathContext, VolumeId, upper_case};
 
 /// Checks whether a path exists. A link in the last component is not followed. A path with a missing parent does not
@@ -215,9 +215,9 @@ fn check_mounted(run: Run<'_>, volume: VolumeId, entry: &EntryRef) -> RunResult<
     // Windows may register a forged mount point when the host of the directory arrives.
     for other in elsewhere.iter().filter_map(|other| HostPath::parse(&other.to_string().ok()?).ok()) {
         if node_volumes::is_in_working_directory(run.node(), &other)? {
-            return failed(OperationError::precondition(format!(
+            return failed_precondition(format!(
                 "the volume is also mounted at {other}, where its contents may be in use; unmount it there first"
-            )));
+            ));
         }
     }
     Ok(())

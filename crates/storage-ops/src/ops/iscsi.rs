@@ -12,7 +12,7 @@ use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::provider::wmi::{call, query, quote};
-use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed, failed_precondition};
 use crate::types::{Authentication, DiskNumber, Iqn, TargetPortal};
 
 impl TargetPortal {
@@ -72,10 +72,8 @@ fn invoke(run: Run<'_>, path: &str, method: &str, arguments: &[(&str, Value)]) -
         Err(OperationError { code: Some(code), .. }) if is_of_initiator(code) => code,
         Err(error) => return Err(error),
     };
-    Err(OperationError {
-        kind: Kind::FailedPrecondition,
-        ..OperationError::of(code, format!("the iSCSI initiator refused {method}"))
-    })
+    let error = OperationError::of(code, format!("the iSCSI initiator refused {method}"));
+    Err(error.with_kind(Kind::FailedPrecondition))
 }
 
 /// Returns whether the initiator has returned the code (`ISDSC_...`).
@@ -428,7 +426,7 @@ impl Operation for DisconnectTarget {
         // The target may have been disconnected since.
         if sessions.is_empty() && find_target(run, &self.iqn)?.as_ref().is_some_and(is_connected) {
             let reason = "the target is connected, but Windows lists no session to log out of";
-            return failed(OperationError::precondition(reason));
+            return failed_precondition(reason);
         }
         Ok(())
     }

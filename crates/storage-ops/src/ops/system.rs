@@ -7,7 +7,7 @@ use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::readings::firmware;
-use crate::scheduling::{LockKey, PoolKind, RunResult, failed};
+use crate::scheduling::{LockKey, PoolKind, RunResult, failed, failed_precondition};
 use crate::types::{ServiceInfo, ServiceName};
 
 /// `SERVICE_STOPPED`.
@@ -100,7 +100,7 @@ impl Operation for StartService {
         match service.state()? {
             STOP_PENDING => wait_for_state(run.node(), &*service, STOPPED)?,
             PAUSE_PENDING | PAUSED => {
-                return failed(OperationError::precondition("the service is paused; continue or stop it first"));
+                return failed_precondition("the service is paused; continue or stop it first");
             }
             _ => {}
         }

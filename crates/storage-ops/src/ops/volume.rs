@@ -14,7 +14,7 @@ use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::readings;
-use crate::scheduling::{LockKey, OperationContext, PoolKind, Resource, RunResult, failed};
+use crate::scheduling::{LockKey, OperationContext, PoolKind, Resource, RunResult, failed, failed_precondition};
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 
 /// Returns the key of the disk that `volume` is on, before the operation has any lock.
@@ -53,9 +53,7 @@ impl Operation for ListVolumesOnDisk {
     fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
         let disk = Disk::open_for_read(run.os(), self.disk)?;
         if readings::disk::is_offline(run, &disk)? {
-            return failed(OperationError::precondition(
-                "the disk is offline; bring it online with SetDiskState first",
-            ));
+            return failed_precondition("the disk is offline; bring it online with SetDiskState first");
         }
         let (mut volumes, mut first_has_arrived) = (Vec::new(), true);
         // A new partition has no volume yet. A partition that never gets a volume must not make the listing of the
@@ -73,9 +71,7 @@ impl Operation for ListVolumesOnDisk {
         })?;
         // Drivers use the first volume of the list, so it must be the first volume of the disk.
         if !first_has_arrived {
-            return failed(OperationError::precondition(
-                "the volume of the first data partition has not arrived, or cannot be read",
-            ));
+            return failed_precondition("the volume of the first data partition has not arrived, or cannot be read");
         }
         if volumes.is_empty() {
             failed(OperationError::not_found(format!("no volume was found on {}", self.disk)))

@@ -72,10 +72,10 @@ fn explained(code: OsError) -> OperationError {
                           (SeCreateSymbolicLinkPrivilege)";
             OperationError::of(code, advice)
         }
-        code if ErrorClass::Unsupported.contains(code) => OperationError {
-            kind: Kind::FailedPrecondition,
-            ..OperationError::of(code, "the file system does not support symbolic links")
-        },
+        code if ErrorClass::Unsupported.contains(code) => {
+            OperationError::of(code, "the file system does not support symbolic links")
+                .with_kind(Kind::FailedPrecondition)
+        }
         code => code.into(),
     }
 }

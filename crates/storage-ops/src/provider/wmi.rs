@@ -32,8 +32,7 @@ pub(crate) fn query(run: Run<'_>, namespace: Namespace, wql: &str) -> OperationR
             return not_installed(code, class_in(wql));
         }
         if ErrorClass::NotStarted.contains(code) {
-            let error = OperationError::of(code, "WMI did not answer the query in time");
-            return OperationError { kind: Kind::Unavailable, ..error };
+            return OperationError::of(code, "WMI did not answer the query in time").with_kind(Kind::Unavailable);
         }
         OperationError::of(code, "the WMI query failed")
     })
@@ -61,14 +60,14 @@ pub(crate) fn call(run: Run<'_>, call: &MethodCall<'_>, timeout: Duration) -> Op
             Err(OperationError::new(Kind::StillRunning, reason))
         }
         Err(code) if ErrorClass::NotInstalled.contains(code) => Err(not_installed(code, class_of(call.path))),
-        Err(code) if ErrorClass::NotStarted.contains(code) => Err(OperationError {
-            kind: Kind::Unavailable,
-            ..OperationError::of(code, format!("WMI did not start {method} in time"))
-        }),
-        Err(code) if ErrorClass::OutcomeUnknown.contains(code) => Err(OperationError {
-            kind: Kind::StillRunning,
-            ..OperationError::of(code, format!("the connection to WMI broke, and {method} may still be running"))
-        }),
+        Err(code) if ErrorClass::NotStarted.contains(code) => {
+            let error = OperationError::of(code, format!("WMI did not start {method} in time"));
+            Err(error.with_kind(Kind::Unavailable))
+        }
+        Err(code) if ErrorClass::OutcomeUnknown.contains(code) => {
+            let reason = format!("the connection to WMI broke, and {method} may still be running");
+            Err(OperationError::of(code, reason).with_kind(Kind::StillRunning))
+        }
         Err(code) => Err(OperationError::of(code, format!("{method} failed"))),
     }
 }

@@ -3,10 +3,9 @@
 use os::{Handle, NtPath, Open, Options, Os, OsResult};
 
 use crate::devices::Link;
-use crate::error::OperationError;
 use crate::node::run::Run;
 use crate::paths::opening::{MAX_LINKS, OPEN_NOFOLLOW};
-use crate::scheduling::{PoolKind, Resource, RunResult, failed};
+use crate::scheduling::{PoolKind, Resource, RunResult, failed_precondition};
 use crate::types::HostPath;
 
 /// Follows the chain of links that starts at `link`, and moves the operation to each pool that a link needs before touching
@@ -47,9 +46,7 @@ enum Location {
 fn enter(run: Run<'_>, link: &Link, links_left: &mut usize) -> RunResult<Location> {
     *links_left = links_left.saturating_sub(1);
     if link.leads_to_pipe() {
-        return failed(OperationError::precondition(
-            "a link leads to a pipe or mailslot of a server, which is not opened",
-        ));
+        return failed_precondition("a link leads to a pipe or mailslot of a server, which is not opened");
     }
     if link.is_remote() {
         run.require_pool_for(PoolKind::Remote, link.server().map(Resource::Server))?;

@@ -53,6 +53,11 @@ pub(crate) fn failed<T>(error: OperationError) -> RunResult<T> {
     Err(Stop::Failed(error))
 }
 
+/// Returns the result of a part of an operation that the state of the node does not allow.
+pub(crate) fn failed_precondition<T>(reason: impl Into<String>) -> RunResult<T> {
+    failed(OperationError::precondition(reason))
+}
+
 impl From<OperationError> for Stop {
     fn from(error: OperationError) -> Self {
         Self::Failed(error)

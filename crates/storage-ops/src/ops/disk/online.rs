@@ -6,14 +6,14 @@ use os::OsError;
 use os::abi::DiskAttributes;
 
 use crate::devices::{Disk, Partition};
-use crate::error::{Kind, OperationError};
+use crate::error::Kind;
 use crate::error_class::ErrorClass;
 use crate::host::Fallback;
 use crate::node::run::Run;
 use crate::provider::msft_storage;
 use crate::readings;
 use crate::readings::volume::{DataVolumes, VolumeState};
-use crate::scheduling::{PoolKind, RunResult, Stop, failed};
+use crate::scheduling::{PoolKind, RunResult, Stop, failed_precondition};
 
 /// How long Windows may take to bring a volume online that it has just listed.
 const ONLINE_GRACE: Duration = Duration::from_millis(300);
@@ -56,7 +56,7 @@ pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()
     if is_reached(readings::disk::attributes(run, disk)?) {
         return Ok(());
     }
-    failed(OperationError::precondition("Windows reported success, but the state of the disk has not changed"))
+    failed_precondition("Windows reported success, but the state of the disk has not changed")
 }
 
 /// Waits until each data partition of a disk has a volume, and returns those that have arrived by then. Meanwhile brings the

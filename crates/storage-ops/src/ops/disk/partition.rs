@@ -10,7 +10,7 @@ use crate::node::run::Run;
 use crate::ops::disk::online::{bring_volumes_online, set_state, wait_for_volumes_online, while_online};
 use crate::provider::msft_storage;
 use crate::readings;
-use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, Stop, failed};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, Stop, failed_precondition};
 use crate::types::DiskNumber;
 
 /// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no partition table, and a
@@ -127,9 +127,9 @@ fn refuse_content(run: Run<'_>, disk: &Disk) -> RunResult<()> {
     }
     match found {
         None => Ok(()),
-        Some(name) => failed(OperationError::precondition(format!(
+        Some(name) => failed_precondition(format!(
             "the disk has no partition table but the signature of {name}, which csi-proxy does not overwrite; clear the disk"
-        ))),
+        )),
     }
 }
 

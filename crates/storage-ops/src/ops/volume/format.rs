@@ -10,7 +10,7 @@ use crate::node::Node;
 use crate::node::run::Run;
 use crate::provider::msft_storage;
 use crate::readings::{self, node_volumes};
-use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed_precondition};
 use crate::types::VolumeId;
 
 /// Formats a volume with NTFS. Succeeds without a change if the volume already has NTFS; another file system is an
@@ -72,9 +72,9 @@ impl FormatVolume {
         match readings::file_system::or_reported(run, self.volume, detected)? {
             FileSystem::Raw => node_volumes::refuse_volume(run.without_provider(), self.volume).map(|()| true),
             FileSystem::Ntfs => Ok(false),
-            FileSystem::Other(name) => failed(OperationError::precondition(format!(
+            FileSystem::Other(name) => failed_precondition(format!(
                 "the volume has the file system {name}, which csi-proxy does not overwrite"
-            ))),
+            )),
         }
     }
 

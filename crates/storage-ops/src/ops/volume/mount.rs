@@ -15,7 +15,7 @@ use crate::paths::refused_links;
 use crate::paths::working_directories::EntryRef;
 use crate::provider::report;
 use crate::readings::{self, node_volumes};
-use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed, failed_precondition};
 use crate::types::{HostPath, VolumeId};
 
 /// Mounts a volume at an empty directory. Succeeds without a change if the volume is already mounted there. A volume
@@ -64,7 +64,7 @@ impl Operation for MountVolume {
             Some(link) => match link.volume() {
                 Some(mounted) if mounted == self.volume => return Ok(()),
                 Some(mounted) if readings::volume::exists(run, mounted)? => {
-                    return failed(OperationError::precondition(format!("volume {mounted} is mounted at that path")));
+                    return failed_precondition(format!("volume {mounted} is mounted at that path"));
                 }
                 // The mount point is stale: its volume no longer exists.
                 Some(mounted) => {
@@ -231,9 +231,9 @@ impl Operation for UnmountVolume {
         match Link::of(&*target)?.and_then(|link| link.volume()) {
             Some(mounted) if mounted == self.volume => {}
             Some(mounted) => {
-                return failed(OperationError::precondition(format!("volume {mounted} is mounted at that path")));
+                return failed_precondition(format!("volume {mounted} is mounted at that path"));
             }
-            None => return failed(OperationError::precondition("no volume is mounted at that path")),
+            None => return failed_precondition("no volume is mounted at that path"),
         }
         if readings::volume::exists(run, self.volume)? {
             readings::volume::locked_disk_of(run, self.volume)?;

@@ -16,7 +16,7 @@ use crate::node::run::Run;
 use crate::ops::volume::{ListVolumesOnDisk, disk_lock_key};
 use crate::provider::msft_storage;
 use crate::readings::{self, node_volumes};
-use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed_precondition};
 use crate::types::{DiskNumber, VolumeId};
 
 /// The volume to resize.
@@ -81,7 +81,7 @@ impl Operation for ResizeVolume {
         readings::disk::update(run, &disk)?;
         let extent = readings::volume::extent(run, volume)?;
         if DiskNumber(extent.disk_number) != number {
-            return failed(OperationError::precondition(format!("the disk of the volume is no longer {number}")));
+            return failed_precondition(format!("the disk of the volume is no longer {number}"));
         }
         let table = readings::disk::partition_table(run, &disk)?;
         let partition = table.partitions.iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
@@ -120,7 +120,7 @@ impl ResizeVolume {
         let max = (end / MIB * MIB).saturating_sub(partition.offset);
         if self.size.saturating_sub(max) >= MIB {
             let reason = format!("{} bytes were requested, but the partition can have at most {max}", self.size);
-            return failed(OperationError::precondition(reason));
+            return failed_precondition(reason);
         }
         let size = if self.size == 0 { max } else { self.size.min(max) };
         Ok((size >= partition.length + MIB).then_some(size))
