@@ -34,7 +34,7 @@ fn mounts(row: &Value) -> String {
 
 #[derive(Subcommand)]
 pub(super) enum Task {
-    /// Lists the disks of the simulated node, including unplugged ones
+    /// Lists the disks of the simulated node, including unplugged disks
     #[command(before_help = "Shows the actual size of each disk. -o wide also shows the size that Windows last read.")]
     Disks,
     /// Adds disks, servers, services and files from a node file
