@@ -40,47 +40,43 @@ mod wmi_volume;
 
 use crate::fact::Fact;
 
-/// What Wine lacks for the facts about reparse points.
-const NO_REPARSE_POINTS: &str = "it does not implement reparse points";
-
-/// The facts in the order of docs/facts.md, with what Wine lacks if all checks of a module fail there.
-const MODULES: &[(&[Fact], Option<&str>)] = &[
-    (open::FACTS, None),
-    (open_rights::FACTS, None),
-    (open_below::FACTS, None),
-    (open_volume::FACTS, None),
-    (open_device::FACTS, None),
-    (open_handle::FACTS, None),
-    (share::FACTS, None),
-    (delete::FACTS, None),
-    (reparse_data::FACTS, Some(NO_REPARSE_POINTS)),
-    (reparse_walk::FACTS, Some(NO_REPARSE_POINTS)),
-    (mount::FACTS, None),
-    (list::FACTS, None),
-    (information::FACTS, None),
-    (final_path::FACTS, None),
-    (flush::FACTS, None),
-    (disk::FACTS, None),
-    (disk_attributes::FACTS, None),
-    (disk_property::FACTS, None),
-    (file_system::FACTS, None),
-    (volume::FACTS, None),
-    (volume_content::FACTS, None),
-    (wmi_disk::FACTS, Some(provider::WINE)),
-    (wmi_disk_method::FACTS, Some(provider::WINE)),
-    (wmi_partition::FACTS, Some(provider::WINE)),
-    (wmi_volume::FACTS, Some(provider::WINE)),
-    (wmi::FACTS, None),
-    (smb::FACTS, None),
-    (iscsi::FACTS, None),
-    (service::FACTS, None),
-    (registry::FACTS, None),
-    (computer::FACTS, None),
-    (firmware::FACTS, None),
+/// The facts in the order of docs/facts.md.
+const MODULES: &[&[Fact]] = &[
+    open::FACTS,
+    open_rights::FACTS,
+    open_below::FACTS,
+    open_volume::FACTS,
+    open_device::FACTS,
+    open_handle::FACTS,
+    share::FACTS,
+    delete::FACTS,
+    reparse_data::FACTS,
+    reparse_walk::FACTS,
+    mount::FACTS,
+    list::FACTS,
+    information::FACTS,
+    final_path::FACTS,
+    flush::FACTS,
+    disk::FACTS,
+    disk_attributes::FACTS,
+    disk_property::FACTS,
+    file_system::FACTS,
+    volume::FACTS,
+    volume_content::FACTS,
+    wmi_disk::FACTS,
+    wmi_disk_method::FACTS,
+    wmi_partition::FACTS,
+    wmi_volume::FACTS,
+    wmi::FACTS,
+    smb::FACTS,
+    iscsi::FACTS,
+    service::FACTS,
+    registry::FACTS,
+    computer::FACTS,
+    firmware::FACTS,
 ];
 
 /// Returns all facts in the order of docs/facts.md.
 pub fn all() -> Vec<Fact> {
-    let with_default = |fact: &Fact, wine| Fact { wine: fact.wine.or(wine), ..*fact };
-    MODULES.iter().flat_map(|(facts, wine)| facts.iter().map(move |fact| with_default(fact, *wine))).collect()
+    MODULES.iter().copied().flatten().copied().collect()
 }

@@ -22,7 +22,7 @@ pub(crate) fn check_all(mut found: impl FnMut(&str, String)) -> io::Result<()> {
         one.args(["one", fact.id]).stdin(Stdio::null()).stdout(File::create(&output)?).stderr(Stdio::null());
         let ended = end_of(one.spawn()?, LONGEST)?;
         let printed = fs::read_to_string(&output)?;
-        match (ended, fact.wine.filter(|_| is_wine())) {
+        match (ended, fact.wine_differs().filter(|_| is_wine())) {
             (None, _) => found(fact.id, printed.trim().to_owned()),
             (Some(_), Some(differs)) => found(fact.id, format!("differs: {differs}")),
             (Some(end), None) => found(fact.id, format!("FAILS: the check {end}")),

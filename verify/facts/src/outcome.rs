@@ -10,7 +10,7 @@ use crate::node::{Missing, System, TestNode};
 pub enum Outcome {
     /// The fact holds.
     Holds,
-    /// Wine behaves otherwise or lacks something, as the fact says.
+    /// Wine behaves otherwise or lacks something, as `wine.txt` says.
     Differs(&'static str),
     /// The system lacks what the check needs.
     Missing(String),
@@ -21,7 +21,7 @@ pub enum Outcome {
 /// Checks a fact on a node.
 pub fn check(fact: &Fact, node: &dyn TestNode) -> Outcome {
     let Err(cause) = panic::catch_unwind(AssertUnwindSafe(|| (fact.check)(node))) else { return Outcome::Holds };
-    if let Some(differs) = fact.wine
+    if let Some(differs) = fact.wine_differs()
         && node.system() == System::Wine
     {
         return Outcome::Differs(differs);

@@ -11,12 +11,6 @@ use super::calls::{assert_fails, names, query};
 use crate::fact::Fact;
 use crate::node::{Directory, TestNode, VolumeKind};
 
-/// What Wine 8 does with `FileDispositionInfoEx`.
-const NO_EX: &str = "FileDispositionInfoEx fails with INVALID_PARAMETER (87)";
-
-/// What Wine does with a name whose file is pending deletion.
-const OPENS_PENDING: &str = "a file that is pending deletion is opened";
-
 pub(crate) const FACTS: &[Fact] = &[
     Fact::new("FILE-DEL-01", |node| {
         let directory = node.directory_with_file();
@@ -33,8 +27,7 @@ pub(crate) const FACTS: &[Fact] = &[
         }
         drop(file);
         assert!(exists(&directory, "file"));
-    })
-    .wine(NO_EX),
+    }),
     Fact::new("FILE-DEL-02", |node| {
         let directory = node.directory_with_file();
         directory.mkdir("folder");
@@ -56,8 +49,7 @@ pub(crate) const FACTS: &[Fact] = &[
         for opened in directory.open_both_ways("file", &Open::existing(Access::READ_ATTRIBUTES, Options::empty())) {
             assert_eq!(opened.err(), Some(OsError::DELETE_PENDING));
         }
-    })
-    .wine(OPENS_PENDING),
+    }),
     Fact::new("FILE-DEL-04", |node| {
         let directory = node.directory_with_file();
         for closed_first in [false, true] {
@@ -72,8 +64,7 @@ pub(crate) const FACTS: &[Fact] = &[
             drop((deleting, other));
             assert!(exists(&directory, "file"));
         }
-    })
-    .wine("the request belongs to the handle"),
+    }),
     Fact::new("FILE-DEL-05", |node| {
         let directory = node.directory();
         directory.mkdir("full");
@@ -86,8 +77,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(marked(&*full, true), Err(OsError::DIR_NOT_EMPTY), "its entry is pending");
         drop(file);
         assert_eq!(marked(&*full, true), Ok(()));
-    })
-    .wine("it marks a directory whose only entry is pending deletion"),
+    }),
     Fact::new("FILE-DEL-06", |node| {
         let directory = node.directory();
         let file = read_only_file(&directory);
@@ -106,8 +96,7 @@ pub(crate) const FACTS: &[Fact] = &[
             .expect("the flag ignores the attribute");
         drop(file);
         assert!(!exists(&directory, "file"));
-    })
-    .wine(NO_EX),
+    }),
     Fact::new("FILE-DEL-07", |node| {
         let directory = node.directory_with_file();
         directory.mkdir("folder");
@@ -116,8 +105,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert!(!exists(&directory, name));
             drop(other);
         }
-    })
-    .wine(NO_EX),
+    }),
     Fact::new("FILE-DEL-08", |node| {
         let directory = node.directory_with_file();
         let other = deleted_while_open(&directory, "file");
@@ -127,8 +115,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let before = parent.final_path(form).expect("a path").to_string_lossy().to_lowercase();
             assert!(!path.starts_with(&before), "{path}");
         }
-    })
-    .wine(NO_EX),
+    }),
     Fact::new("FILE-DEL-09", |node| {
         let directory = node.directory_with_file();
         let other = deleted_while_open(&directory, "file");
@@ -137,8 +124,7 @@ pub(crate) const FACTS: &[Fact] = &[
         directory.write("file", b"other");
         drop(other);
         assert!(exists(&directory, "file"));
-    })
-    .wine(NO_EX),
+    }),
     Fact::new("FILE-DEL-10", |node| {
         let directory = node.directory();
         let deleting = created_to_delete(&directory, "file", Options::NON_DIRECTORY);
@@ -149,8 +135,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(open_error(&directory, "file"), None);
         drop(other);
         assert!(exists(&directory, "file"));
-    })
-    .wine(OPENS_PENDING),
+    }),
     Fact::new("FILE-DEL-11", |node| {
         let directory = node.directory();
         let file = created_to_delete(&directory, "file", Options::NON_DIRECTORY);
@@ -166,8 +151,7 @@ pub(crate) const FACTS: &[Fact] = &[
             drop(created);
             assert!(exists(&directory, name));
         }
-    })
-    .wine(NO_EX),
+    }),
     Fact::new("FILE-DEL-13", |node| {
         let directory = node.directory_with_file();
         let both = FILE_DISPOSITION_DELETE | FILE_DISPOSITION_ON_CLOSE;
@@ -179,8 +163,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(flagged(&*with, both), Ok(()));
         drop(with);
         assert!(!exists(&directory, "file"));
-    })
-    .wine(NO_EX),
+    }),
     Fact::new("FILE-DEL-14", |node| {
         let directory = node.directory();
         directory.mkdir("full");
@@ -229,8 +212,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_fails(found, &[OsError::FILE_NOT_FOUND, OsError::DELETE_PENDING]);
         drop(other);
         assert_eq!(open_error(&directory, "folder"), Some(OsError::FILE_NOT_FOUND));
-    })
-    .wine("the directory is opened"),
+    }),
 ];
 
 fn marked(handle: &dyn Handle, delete: bool) -> OsResult<()> {

@@ -18,8 +18,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("DISK-01", |node| {
         let disk = open_disk(node, node.disk(DiskKind::System), Access::empty());
         assert_needs(&*disk, ControlCode::STORAGE_GET_DEVICE_NUMBER, size_of::<StorageDeviceNumber>());
-    })
-    .wine("it truncates the answer"),
+    }),
     Fact::new("DISK-02", |node| {
         let disk = node.disk(DiskKind::Raw);
         let handle = open_disk(node, disk, READ_WRITE);
@@ -112,8 +111,7 @@ pub(crate) const FACTS: &[Fact] = &[
             number.device_number
         });
         assert_eq!(numbers.filter(|number| *number == disk.number).count(), 1);
-    })
-    .wine("it does not list device interfaces"),
+    }),
     Fact::new("DISK-22", |node| {
         let (head, entries) = partition_table(&*open_disk(node, node.disk(DiskKind::Raw), Access::GENERIC_READ));
         assert_eq!((head.style, entries.len()), (PartitionStyle::RAW.0, 0));
@@ -187,8 +185,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(node.os().reenumerate(port), Ok(()));
         let unknown = U16String::from_str(&format!(r"\\?\nothing#0#0#{{{STORAGE_PORT_INTERFACE}}}"));
         assert_eq!(node.os().reenumerate(&unknown), Err(OsError::FILE_NOT_FOUND));
-    })
-    .wine("it does not list device interfaces"),
+    }),
     Fact::new("DISK-40", |node| {
         let disk = node.attach_disk();
         let interfaces = || node.os().device_interfaces(DISK_INTERFACE).expect("the interfaces");

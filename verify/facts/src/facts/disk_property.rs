@@ -20,8 +20,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(send(size), Err(OsError::BAD_LENGTH));
         }
         assert!(send(12).is_ok());
-    })
-    .wine("it fails with INVALID_PARAMETER (87)"),
+    }),
     Fact::new("DISK-13", |node| {
         let disk = open_disk(node, node.disk(DiskKind::System), Access::empty());
         let head = property(&*disk, StoragePropertyQuery::DEVICE, 8).expect("the head");

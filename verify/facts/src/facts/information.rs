@@ -27,8 +27,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(query::<FileBasicInfo>(&*writing, FileInfo::Basic).err(), Some(OsError::ACCESS_DENIED));
         assert_eq!(set_attributes(&*writing, FILE_ATTRIBUTE_READONLY), Ok(()));
         assert_eq!(basic(&*reading).attributes & FILE_ATTRIBUTE_READONLY, FILE_ATTRIBUTE_READONLY);
-    })
-    .wine("attributes are read and set without the rights"),
+    }),
     Fact::new("FILE-INFO-02", |node| {
         let (_directory, handle) = file(node);
         set_attributes(&*handle, SYSTEM).expect("an attribute to keep is set");
@@ -53,8 +52,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(basic(&*handle).attributes, shown, "{set:#x}");
         }
         assert_eq!(set_attributes(&*handle, FILE_ATTRIBUTE_DIRECTORY), Err(OsError::INVALID_PARAMETER));
-    })
-    .wine("it does not set all of the attributes"),
+    }),
     Fact::new("FILE-INFO-04", |node| {
         let (_directory, handle) = file(node);
         let mut output = [0; size_of::<FileAttributeTagInfo>()];
@@ -83,8 +81,7 @@ pub(crate) const FACTS: &[Fact] = &[
         };
         let (low, high) = id.file_id.split_at(8);
         assert_eq!((low, high), (&listed.to_le_bytes()[..], &[0; 8][..]));
-    })
-    .wine("the ids of a listing are 0"),
+    }),
     Fact::new("FILE-INFO-06", |node| {
         let root = on_fat(node, NtPath::volume_root);
         assert_eq!(
@@ -106,15 +103,13 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!((tag.attributes, tag.reparse_tag), (attributes, 0));
             assert_eq!(basic(&*handle).attributes, attributes);
         }
-    })
-    .wine("the attribute SYSTEM is not kept"),
+    }),
     Fact::new("FILE-INFO-09", |node| {
         let (_directory, handle) = file(node);
         // FILE_DEVICE_FILE_SYSTEM, function 0xfff, any access.
         let unknown = ControlCode(0x0009_3ffc);
         assert_eq!(handle.control(unknown, &[], &mut [0; 64]), Err(OsError::INVALID_FUNCTION));
-    })
-    .wine("it fails with another code"),
+    }),
     Fact::new("FILE-INFO-11", |node| {
         let (directory, without) = file(node);
         assert_eq!(without.security_descriptor(), Err(OsError::ACCESS_DENIED));

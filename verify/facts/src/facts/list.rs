@@ -49,8 +49,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_ne!(cut.creation_time, i64::from_le_bytes([FILLER; 8]));
         let units: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert_eq!(buffer[FileIdBothDirInfo::NAME_OFFSET..], units[..SMALLEST - FileIdBothDirInfo::NAME_OFFSET]);
-    })
-    .wine("nothing is written"),
+    }),
     Fact::new("LIST-04", |node| {
         let directory = three_entries(node);
         let handle = directory.handle();
@@ -107,8 +106,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(names(&*handle).len(), 5);
         directory.write("added", b"content");
         assert_eq!(names(&*handle), [".", "..", "Aaaaaaaa", "added", "bbbbbbbb", "cccccccc"]);
-    })
-    .wine("a handle lists the entries of its first listing"),
+    }),
     Fact::new("LIST-09", |node| {
         let directory = node.directory();
         let mut expected = vec![".".to_owned(), "..".to_owned()];
@@ -164,8 +162,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let directory = node.directory_with_file();
         let file = directory.existing("file", Access::READ_DATA, Options::empty()).expect("the file opens");
         assert_eq!(list(&*file, true, 4096).0, Err(OsError::INVALID_PARAMETER));
-    })
-    .wine("it fails with another code"),
+    }),
     Fact::new("LIST-12", |node| {
         let directory = three_entries(node);
         let handle = directory.handle();

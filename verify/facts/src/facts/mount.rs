@@ -12,7 +12,6 @@ use super::reparse::{attributes, final_path, id, mount_point, set};
 use crate::fact::Fact;
 use crate::node::{Directory, TestDisk, TestNode, TestVolume, VolumeKind};
 
-const NONE: &str = "its SetVolumeMountPointW is not implemented";
 const HIDDEN_AND_SYSTEM: u32 = 0x6;
 
 pub(crate) const FACTS: &[Fact] = &[
@@ -20,16 +19,14 @@ pub(crate) const FACTS: &[Fact] = &[
         let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
         let _mounted = mounted(node, &directory, "m", volume);
         assert_eq!(itself(&directory, "m"), MOUNTED);
-    })
-    .wine(NONE),
+    }),
     Fact::new("MOUNT-02", |node| {
         let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
         let _mounted = mounted(node, &directory, "m", volume);
         assert_is_root(&directory, "m", volume);
         let root = attributes(&*directory.followed("m").expect("the root opens"));
         assert_eq!(root.attributes & FILE_ATTRIBUTE_REPARSE_POINT, 0);
-    })
-    .wine(NONE),
+    }),
     Fact::new("MOUNT-03", |node| {
         let (directory, ntfs) = (node.directory(), node.volume(VolumeKind::Ntfs));
         let fat = node.volume(VolumeKind::Fat32);
@@ -44,8 +41,7 @@ pub(crate) const FACTS: &[Fact] = &[
             .set(os::FileInfo::Disposition, &[1])
             .expect("the directory is deleted");
         assert_fails(refused, &UNSUPPORTED);
-    })
-    .wine(NONE),
+    }),
     Fact::new("MOUNT-04", |node| {
         let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
         let _outer = mounted(node, &directory, "m", volume);
@@ -54,8 +50,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_is_root(&directory, r"m\self\self", volume);
         drop(inner);
         delete(&*directory.itself(r"m\self", Access::DELETE)).expect("the directory is deleted");
-    })
-    .wine(NONE),
+    }),
     Fact::new("MOUNT-05", |node| {
         let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
         let other = node.volume(VolumeKind::Fat32);
@@ -64,8 +59,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(mount_at(node, &with_backslash(&directory, "m"), volume), Err(OsError::DIR_NOT_EMPTY));
         }
         assert_is_root(&directory, "m", volume);
-    })
-    .wine(NONE),
+    }),
     Fact::new("MOUNT-06", |node| {
         let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
         // None of the codes is documented.
@@ -84,8 +78,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let refused = mount_at(node, &with_backslash(&directory, r"refs\m"), volume);
         delete(&*directory.itself(r"refs\m", Access::DELETE)).expect("the directory is deleted");
         assert_fails(refused, &UNSUPPORTED);
-    })
-    .wine(NONE),
+    }),
     Fact::new("MOUNT-07", |node| {
         let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
         directory.mkdir("m");
@@ -95,8 +88,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(itself(&directory, "m"), MOUNTED);
         assert_eq!(node.os().delete_volume_mount_point(&path), Ok(()));
         assert_eq!(itself(&directory, "m"), PLAIN);
-    })
-    .wine(NONE),
+    }),
     Fact::new("MOUNT-08", |node| {
         let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
         drop(mounted(node, &directory, "m", volume));
@@ -106,8 +98,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert!(matches!(again, Ok(()) | Err(OsError::NOT_A_REPARSE_POINT)), "{again:?}");
         assert_eq!(itself(&directory, "m"), PLAIN);
         assert_eq!(itself(&directory, r"m\entry"), PLAIN);
-    })
-    .wine(NONE),
+    }),
     Fact::new("MOUNT-10", |node| {
         let known = node.volume(VolumeKind::Ntfs).guid_path().to_string_lossy();
         let unknown = r"\\?\Volume{00000000-00ff-0000-0000-000000000000}\";
@@ -134,8 +125,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert!(listed.contains(&outer), "{listed:?}");
         let through_itself = |path: &U16String| path.to_string_lossy().ends_with(r"\self\self\");
         assert!(!listed.iter().any(through_itself), "{listed:?}");
-    })
-    .wine(NONE),
+    }),
     Fact::new("MOUNT-12", |node| {
         let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
         let _both = ["a", "b"].map(|name| mounted(node, &directory, name, volume));
@@ -143,8 +133,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_is_root(&directory, "b", volume);
         let paths = node.os().volume_paths(&volume.guid_path()).expect("the paths");
         assert!(["a", "b"].iter().all(|name| paths.contains(&with_backslash(&directory, name))), "{paths:?}");
-    })
-    .wine(NONE),
+    }),
     Fact::new("MOUNT-13", |node| {
         let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
         directory.mkdir("m");
@@ -159,8 +148,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let mut content = [0; 7];
         assert_eq!((kept.read(0, &mut content), &content), (Ok(7), b"content"));
         delete(&*kept).expect("the file is deleted");
-    })
-    .wine(NONE),
+    }),
     Fact::new("MOUNT-16", |node| {
         let volume = node.volume(VolumeKind::Ntfs);
         let how = Open::existing(Access::GENERIC_READ, Options::empty());
@@ -186,8 +174,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_is_root(&directory, "m", volume);
         let paths = node.os().volume_paths(&volume.guid_path()).expect("the paths");
         assert!(paths.contains(&with_backslash(&directory, "m")), "{paths:?}");
-    })
-    .wine(NONE),
+    }),
     Fact::new("MOUNT-22", |node| {
         let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
         for (name, attributes) in [("plain", 0x80), ("hidden", HIDDEN_AND_SYSTEM)] {
@@ -199,8 +186,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(mounted, Err(OsError::DIR_NOT_EMPTY), "{name}");
             assert_eq!(itself(&directory, name), PLAIN);
         }
-    })
-    .wine(NONE),
+    }),
     Fact::new("MOUNT-27", |node| {
         let directory = node.directory();
         directory.mkdir("m");
@@ -208,8 +194,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let mounted = node.os().set_volume_mount_point(&with_backslash(&directory, "m"), &unknown);
         assert_eq!(mounted, Err(OsError::FILE_NOT_FOUND));
         assert_eq!(itself(&directory, "m"), PLAIN);
-    })
-    .wine(NONE),
+    }),
     Fact::new("MOUNT-23", |node| {
         let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
         directory.mkdir("m");
@@ -222,8 +207,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(attributes(&*held).reparse_tag, REPARSE_TAG_MOUNT_POINT);
         assert_eq!(node.os().delete_volume_mount_point(&path), Ok(()));
         assert_eq!(attributes(&*held).reparse_tag, 0);
-    })
-    .wine(NONE),
+    }),
     Fact::new("MOUNT-24", |node| {
         let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
         directory.mkdir("forged");
@@ -232,8 +216,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_is_root(&directory, "forged", volume);
         let paths = node.os().volume_paths(&volume.guid_path()).expect("the paths");
         assert!(!paths.contains(&with_backslash(&directory, "forged")), "{paths:?}");
-    })
-    .wine("it does not implement reparse points"),
+    }),
     Fact::new("MOUNT-25", |node| {
         let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
         directory.mkdir("m");
@@ -242,8 +225,7 @@ pub(crate) const FACTS: &[Fact] = &[
         node.remove_disk(TestDisk { number: volume.disk });
         assert_eq!(node.os().delete_volume_mount_point(&path), Ok(()));
         assert_eq!(itself(&directory, "m"), PLAIN);
-    })
-    .wine(NONE),
+    }),
     Fact::new("MOUNT-26", |node| {
         let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
         let folder = mounted(node, &directory, "m", volume);
@@ -257,8 +239,7 @@ pub(crate) const FACTS: &[Fact] = &[
         drop(folder);
         assert_eq!(same.final_path(PathForm::Dos), Err(OsError::PATH_NOT_FOUND));
         delete(&*sub).expect("the directory is deleted");
-    })
-    .wine(NONE),
+    }),
 ];
 
 /// A volume that is mounted at a folder until this is dropped.

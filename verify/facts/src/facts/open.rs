@@ -120,8 +120,7 @@ pub(crate) const FACTS: &[Fact] = &[
             }
         }
         assert_eq!(directory.open("new", &create(both)).err(), Some(OsError::INVALID_PARAMETER));
-    })
-    .wine("it ignores one of the two options"),
+    }),
     Fact::new("FILE-OPEN-14", |node| {
         let directory = node.directory();
         for (name, options) in [("file", Options::NON_DIRECTORY), ("directory", Options::DIRECTORY)] {
@@ -139,8 +138,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let created = directory.open(name, &create(Options::empty()));
             assert_eq!(created.err(), Some(OsError::INVALID_NAME), "{name}");
         }
-    })
-    .wine("it creates the file for some of these characters"),
+    }),
     Fact::new("FILE-OPEN-17", |node| {
         let directory = node.directory();
         let parent = directory.handle();
@@ -149,8 +147,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(long.err(), Some(OsError::INVALID_NAME), "{options:?}");
         }
         child(&*parent, &"n".repeat(255), &create(Options::NON_DIRECTORY)).expect("255 units are accepted");
-    })
-    .wine("it fails with FILE_NOT_FOUND (2)"),
+    }),
     Fact::new("FILE-OPEN-18", |node| {
         let directory = node.directory();
         let parent = directory.handle();
@@ -161,8 +158,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert!(path.as_slice().ends_with(name.as_slice()), "{path:?}");
             parent.open_child(&name, &read_attributes(Options::NON_DIRECTORY)).expect("the name opens");
         }
-    })
-    .wine("it refuses such a name, or replaces the surrogate"),
+    }),
     Fact::new("FILE-OPEN-19", |node| {
         let directory = node.directory();
         let created = directory.open("CON", &create(Options::NON_DIRECTORY)).expect("the name is accepted");

@@ -9,8 +9,6 @@ use super::reparse::{UNHANDLED_TAG, absolute, attributes, id, relative, tagged};
 use crate::fact::Fact;
 use crate::node::Directory;
 
-const NO_LINKS: &str = "it does not implement reparse points";
-
 pub(crate) const FACTS: &[Fact] = &[
     Fact::new("FILE-OPEN-28", |node| {
         let directory = node.directory();
@@ -26,8 +24,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let followed = below(&*directory.handle(), path, &Open::existing(READ, Options::empty()));
             assert_eq!(followed.err(), Some(OsError::REPARSE_POINT_ENCOUNTERED), "{path}");
         }
-    })
-    .wine(NO_LINKS),
+    }),
     Fact::new("FILE-OPEN-32", |node| {
         let directory = node.directory();
         tree(&directory);
@@ -40,8 +37,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(below(&*directory.handle(), path, &how).err(), Some(OsError::FILE_NOT_FOUND), "{path}");
         }
         directory.existing(r"real\inner\file", READ, Options::empty()).expect("the target stays");
-    })
-    .wine(NO_LINKS),
+    }),
     Fact::new("FILE-OPEN-50", |node| {
         let directory = node.directory();
         directory.mkdir("real");
@@ -83,14 +79,12 @@ pub(crate) const FACTS: &[Fact] = &[
         for path in [r"junction\missing", r"junction\missing\x", r"dangling\x"] {
             assert_met(&directory, path);
         }
-    })
-    .wine(NO_LINKS),
+    }),
     Fact::new("FILE-OPEN-53", |node| {
         let directory = node.directory();
         directory.link("other", &tagged(UNHANDLED_TAG, b"any data"));
         assert_met(&directory, r"other\x");
-    })
-    .wine(NO_LINKS),
+    }),
     Fact::new("FILE-OPEN-54", |node| {
         let directory = node.directory();
         tree(&directory);
@@ -98,8 +92,7 @@ pub(crate) const FACTS: &[Fact] = &[
         for opened in both(&*itself, "inner") {
             assert_eq!(opened.err(), Some(OsError::REPARSE_POINT_ENCOUNTERED));
         }
-    })
-    .wine(NO_LINKS),
+    }),
     Fact::new("FILE-OPEN-55", |node| {
         let root = node.os().open(&NtPath::drive_root('C'), &Open::existing(READ, Options::DIRECTORY));
         let root = root.expect("the root directory opens");
@@ -109,8 +102,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let link = below(&*root, path, &Open::existing(READ, Options::REPARSE_POINT)).expect("the link opens");
             assert_eq!(attributes(&*link).reparse_tag, tag, "{path}");
         }
-    })
-    .wine("it has no such links"),
+    }),
 ];
 
 const READ: Access = Access::READ_ATTRIBUTES;

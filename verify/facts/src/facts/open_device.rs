@@ -37,8 +37,7 @@ pub(crate) const FACTS: &[Fact] = &[
         for path in [root.join(&U16String::from_str("directory")), root] {
             assert_eq!(node.os().open(&path, &READ_ATTRIBUTES).err(), Some(OsError::PATH_NOT_FOUND), "{path}");
         }
-    })
-    .wine("it fails with FILE_NOT_FOUND (2) for both"),
+    }),
     Fact::new("DEVICE-OPEN-06", |node| {
         let id = Uuid::from_u128(0x6d6f_756e_7420_4d61_8e61_6765_7220_6e6f);
         let opened = node.os().open(&NtPath::volume(id), &NO_RIGHTS);
@@ -50,8 +49,7 @@ pub(crate) const FACTS: &[Fact] = &[
         // No name ends in `.invalid` (RFC 6761).
         let path = NtPath::from_win32(&U16String::from_str(r"\\csi-proxy.invalid\share"));
         assert_eq!(node.os().open(&path, &READ_ATTRIBUTES).err(), Some(OsError::BAD_NETPATH));
-    })
-    .wine("it fails with PATH_NOT_FOUND (3)"),
+    }),
     Fact::new("DEVICE-OPEN-08", |node| {
         let share = node.share();
         let server = share.trim_start_matches('\\').split('\\').next().expect("a server");

@@ -24,8 +24,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let path = child.final_path(PathForm::Dos).expect("the path").to_string_lossy();
         assert!(path.ends_with(r"\after\child"), "{path}");
         assert_eq!(open("impostor").err(), Some(OsError::FILE_NOT_FOUND));
-    })
-    .wine("a handle can refer to a directory by its path"),
+    }),
     Fact::new("FILE-OPEN-47", |node| {
         let directory = node.directory();
         let name = "n".repeat(100);

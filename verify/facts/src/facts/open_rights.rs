@@ -29,8 +29,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let written = directory.existing("file", Access::GENERIC_WRITE, Options::empty());
         assert_eq!(written.err(), Some(OsError::ACCESS_DENIED));
         directory.existing("file", Access::DELETE, Options::empty()).expect("the file opens for deletion");
-    })
-    .wine("as root, it opens a read-only file with GENERIC_WRITE"),
+    }),
     Fact::new("FILE-OPEN-23", |node| {
         let directory = node.directory();
         write_read_only(&directory);
@@ -48,8 +47,7 @@ pub(crate) const FACTS: &[Fact] = &[
             .existing("file", Access::DELETE, Options::DELETE_ON_CLOSE)
             .expect("DELETE is the right that was missing");
         assert!(!exists(&directory, "file"));
-    })
-    .wine("it refuses the option when DELETE is the only right"),
+    }),
     Fact::new("FILE-OPEN-30", |node| {
         let directory = node.directory();
         directory.mkdir("directory");
@@ -86,8 +84,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let options = Options::REPARSE_POINT | Options::NON_DIRECTORY;
         let opened = directory.existing("link", Access::READ_ATTRIBUTES, options);
         assert_eq!(opened.err(), Some(OsError::ACCESS_DENIED));
-    })
-    .wine("it does not implement reparse points"),
+    }),
     Fact::new("FILE-OPEN-38", |node| {
         let directory = node.directory_with_file();
         node.revoke_all_rights(&directory.win32("file"));

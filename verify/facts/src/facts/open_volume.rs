@@ -34,8 +34,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("FILE-OPEN-41", |node| {
         let directory = node.directory();
         check_entries_while_it_is_deleted(node.os(), &directory.nt("directory"));
-    })
-    .wine("it fails with FILE_NOT_FOUND (2)"),
+    }),
     Fact::new("FILE-OPEN-42", |node| a_locked_volume_refuses_all_opens(node, VolumeKind::Ntfs)),
     Fact::new("FILE-OPEN-43", |node| {
         let volume = node.volume(VolumeKind::Ntfs);

@@ -120,8 +120,7 @@ pub(crate) const FACTS: &[Fact] = &[
         for name in [name.to_uppercase(), name.to_lowercase()] {
             assert_eq!(open(node, &name), Ok(()), "{name}");
         }
-    })
-    .wine("it takes any name, so that a wrong one is a service that does not exist (1060)"),
+    }),
     Fact::new("SVC-19", |node| {
         for (kind, start_type) in [(ServiceKind::Plain, 3), (ServiceKind::Disabled, 4)] {
             let config = opened(node, kind, ServiceAccess::Query).config().expect("the configuration");

@@ -75,8 +75,7 @@ pub(crate) const FACTS: &[Fact] = &[
         delete(&*deleter).expect("it is deleted");
         let opened = open(&directory, Access::READ_DATA, Share::empty()).err();
         assert_eq!(opened, Some(OsError::DELETE_PENDING));
-    })
-    .wine("it fails with SHARING_VIOLATION (32)"),
+    }),
     Fact::new("SHARE-06", |node| {
         let directory = node.directory();
         directory.mkdir("directory");

@@ -19,8 +19,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(volume.control(EXTENTS, &[], &mut vec![0; size]), Err(OsError::INVALID_PARAMETER));
         }
         assert_eq!(volume.control(EXTENTS, &[], &mut [0; 32]), Ok(32));
-    })
-    .wine("it succeeds without output"),
+    }),
     Fact::new("VOL-02", |node| {
         let volume = node.volume(VolumeKind::Spanned);
         let handle = volume.open(node.os(), Access::empty()).expect("the volume opens");
@@ -58,8 +57,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let handle = volume.open(node.os(), Access::empty()).expect("the volume opens");
         let number = device_number(&*handle);
         assert_eq!((number.device_number, number.partition_number), (volume.disk, partition(node, volume).0));
-    })
-    .wine("it does not implement IOCTL_DISK_GET_DRIVE_LAYOUT_EX"),
+    }),
     Fact::new("VOL-13", |node| {
         let volume = node.volume(VolumeKind::Spanned).open(node.os(), Access::empty()).expect("the volume opens");
         let number: OsResult<StorageDeviceNumber> = ask(&*volume, ControlCode::STORAGE_GET_DEVICE_NUMBER);
@@ -71,8 +69,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let found: Vec<_> = extents(node, volume).expect("the extents");
         let found: Vec<_> = found.iter().map(|extent| (extent.disk_number, extent.offset, extent.length)).collect();
         assert_eq!(found, [(volume.disk, offset, length)]);
-    })
-    .wine("it does not implement IOCTL_DISK_GET_DRIVE_LAYOUT_EX"),
+    }),
     Fact::new("VOL-15", |node| {
         let volume = node.volume(VolumeKind::System);
         let mut names: Vec<_> =
@@ -89,8 +86,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let handle = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
         let length = length(&*handle);
         assert_eq!(length, extents(node, volume).expect("the extents")[0].length);
-    })
-    .wine("the request fails with NOT_SUPPORTED (50)"),
+    }),
     Fact::new("VOL-18", |node| {
         let volume = node.volume(VolumeKind::Ntfs);
         let handle = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");

@@ -7,7 +7,7 @@ use os::{CallStatus, MethodCall, Namespace, OsError, Value};
 
 use super::devices::{READ_WRITE, open_disk, set_offline};
 use super::provider::{
-    MIB, WINE, call, disk, initialized, one, partition, partition_near, query_in, settle, text, try_call, volume,
+    MIB, call, disk, initialized, one, partition, partition_near, query_in, settle, text, try_call, volume,
     volume_query,
 };
 use crate::fact::Fact;
@@ -28,8 +28,7 @@ pub(crate) const FACTS: &[Fact] = &[
         node.os().clock().sleep(Duration::from_mins(1));
         ended.try_recv().expect("the method has ended");
         assert_eq!(volume(node, raw).text("FileSystem"), Some("NTFS"));
-    })
-    .wine(WINE),
+    }),
     Fact::new("WMI-CACHE-01", |node| {
         let raw = node.disk(DiskKind::Raw);
         assert_eq!(disk(node, raw).u32("Number"), Some(raw.number));
@@ -39,8 +38,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(created.u64("Size"), Some(64 * MIB));
         let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_PartitionToVolume", created.path);
         assert!(one(node, &wql).text("Path").is_some_and(|path| path.starts_with(r"\\?\Volume{")));
-    })
-    .wine(WINE),
+    }),
     Fact::new("WMI-CACHE-02", |node| {
         let raw = node.disk(DiskKind::Raw);
         let device = open_disk(node, raw, READ_WRITE);
@@ -49,15 +47,13 @@ pub(crate) const FACTS: &[Fact] = &[
         set_offline(&*device, false);
         settle(node);
         assert_eq!(call(node, &path, "Initialize", &[]).0, 0);
-    })
-    .wine(WINE),
+    }),
     Fact::new("WMI-CODE-01", |node| {
         let path = disk(node, node.disk(DiskKind::Raw)).path;
         let code = |path: &str, method: &str| try_call(node, path, method, &[]).err();
         assert_eq!(code(r#"MSFT_Disk.ObjectId="none""#, "Refresh"), Some(OsError::WBEM_NOT_FOUND));
         assert_eq!(code(&path, "Wipe"), Some(OsError::WBEM_NOT_FOUND));
-    })
-    .wine(WINE),
+    }),
     Fact::new("WMI-CODE-02", |node| {
         let code = |wql: &str| query_in(node, Namespace::CimV2, wql).err();
         assert_eq!(code("SELECT * FROM Win32_Nothing"), Some(OsError::WBEM_INVALID_CLASS));
@@ -68,8 +64,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let path = volume(node, raw).path;
         let arguments = [("FileSystem", text("NTFS")), ("FileSystemLabel", text("")), ("Force", Value::Bool(true))];
         assert_eq!(try_call(node, &path, "Format", &arguments).err(), Some(OsError::WBEM_INVALID_PARAMETER));
-    })
-    .wine(WINE),
+    }),
     Fact::new("WMI-QUERY-01", |node| {
         let find = |condition: &str| {
             let wql = format!("SELECT * FROM Win32_BIOS WHERE {condition}");
@@ -83,8 +78,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let escaped = volume_query(raw);
         assert!(escaped.contains(r"\\\\?\\Volume{"));
         assert_eq!(one(node, &escaped).text("Path"), Some(&*raw.guid_path().to_string_lossy()));
-    })
-    .wine(WINE),
+    }),
     Fact::new("WMI-QUERY-03", |node| {
         let number = node.disk(DiskKind::Raw).number;
         settle(node);
@@ -92,6 +86,5 @@ pub(crate) const FACTS: &[Fact] = &[
         let without = find("Number");
         assert_eq!((without.path.as_str(), without.u32("Number")), ("", Some(number)));
         assert!(find("Number, ObjectId").path.starts_with("MSFT_Disk.ObjectId="));
-    })
-    .wine(WINE),
+    }),
 ];
