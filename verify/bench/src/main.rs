@@ -26,7 +26,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Measure all servers, and print a table
-    Race(race::Options),
+    Race(Box<race::Options>),
     /// Call PathExists again and again, and print how long the calls took
     Load(load::Options),
     /// Serve PathExists with tonic alone
