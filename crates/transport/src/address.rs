@@ -72,7 +72,7 @@ mod tests {
             (Location::Directory("/run/csi-proxy".into()), "/run/csi-proxy/csi-proxy-disk-v1.sock"),
         ] {
             let address = location.address("csi-proxy-disk-v1");
-            assert_eq!((address.name(), &*address.to_string()), ("csi-proxy-disk-v1", path));
+            assert_eq!((address.name(), address.path()), ("csi-proxy-disk-v1", path.into()));
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::scheduling::{LockKey, PoolKind, Resource, RunResult};
 /// A storage operation with its arguments. Two equal operations request the same thing.
 ///
 /// [`Node::run`] and [`crate::Executor::run`] run an operation. Only this crate can implement the trait, because it does not
-/// export [`Run`].
+/// export `Run`.
 pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
     /// The result of the operation.
     type Output: Clone + fmt::Debug + Send + Sync + 'static;

@@ -98,8 +98,10 @@ fn arguments_are_passed_with_their_types_and_null_ones_are_omitted() {
         ("Password", Value::Secret(Secret::new("pä\\ss:wört 🦀".to_owned()))),
         ("DriveLetter", Value::Null),
     ];
-    let Ok(CallStatus::Done(returned)) = pool.call(create_partition(&arguments), LONG) else {
-        panic!("the method failed")
+    let returned = match pool.call(create_partition(&arguments), LONG) {
+        Ok(CallStatus::Done(returned)) => returned,
+        Ok(CallStatus::StillRunning(_)) => panic!("the method is still running"),
+        Err(error) => panic!("the method failed: {error}"),
     };
     assert_eq!(returned.code, 42_002);
     let Some(Value::Object(partition)) = returned.out.get("CreatedPartition") else { panic!("{returned:?}") };

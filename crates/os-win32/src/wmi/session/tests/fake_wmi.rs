@@ -3,15 +3,15 @@
 #![allow(clippy::inline_always, clippy::ref_as_ptr, reason = "code that `implement` generates")]
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use windows::Win32::Foundation::E_NOTIMPL;
 use windows::Win32::System::Com::{
-    CLSCTX_INPROC_SERVER, CoRegisterClassObject, CoRevokeClassObject, EOLE_AUTHENTICATION_CAPABILITIES, IClassFactory,
-    IClassFactory_Impl, IClientSecurity, IClientSecurity_Impl, IErrorInfo, IErrorInfo_Impl, REGCLS_MULTIPLEUSE,
-    RPC_C_AUTHN_LEVEL, RPC_C_IMP_LEVEL, SAFEARRAY, SetErrorInfo,
+    CLSCTX_INPROC_SERVER, CoIncrementMTAUsage, CoRegisterClassObject, CoRevokeClassObject,
+    EOLE_AUTHENTICATION_CAPABILITIES, IClassFactory, IClassFactory_Impl, IClientSecurity, IClientSecurity_Impl,
+    IErrorInfo, IErrorInfo_Impl, REGCLS_MULTIPLEUSE, RPC_C_AUTHN_LEVEL, RPC_C_IMP_LEVEL, SAFEARRAY, SetErrorInfo,
 };
 use windows::Win32::System::Ole::{SafeArrayCreateVector, SafeArrayPutElement};
 use windows::Win32::System::Variant::{VARIANT, VT_BOOL, VT_BSTR, VT_I4, VT_NULL};
@@ -66,7 +66,13 @@ pub(super) struct FakeWmi {
 impl FakeWmi {
     pub(super) fn new() -> Self {
         static TURN: Mutex<()> = Mutex::new(());
+        static APARTMENT: Once = Once::new();
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        // The apartment stays. Under Wine, one that ends revokes the classes of its successor, which has the same id.
+        APARTMENT.call_once(|| {
+            // SAFETY: the call has no arguments. The cookie is not needed, because the use never ends.
+            unsafe { CoIncrementMTAUsage() }.unwrap();
+        });
         let apartment = Apartment::enter().unwrap();
         let state = Arc::new(Mutex::new(State {
             results: 1,
