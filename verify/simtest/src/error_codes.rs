@@ -60,12 +60,11 @@ pub fn is_informative(call: &Call, code: u32) -> bool {
 fn table(text: &'static str) -> Table {
     let mut table = Table::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
-        match line.strip_suffix(':') {
-            Some(primitive) => table.push((primitive, Vec::new())),
-            None => {
-                let errors = line.split_whitespace().map(|name| OsError::named(name).expect("the name of an error"));
-                table.last_mut().expect("a primitive precedes its errors").1.extend(errors);
-            }
+        if let Some(primitive) = line.strip_suffix(':') {
+            table.push((primitive, Vec::new()));
+        } else {
+            let errors = line.split_whitespace().map(|name| OsError::named(name).expect("the name of an error"));
+            table.last_mut().expect("a primitive precedes its errors").1.extend(errors);
         }
     }
     table
