@@ -1,8 +1,8 @@
-//! Compiles `proto/` into OUT_DIR: a module for each group-version, and the entries of `GROUP_VERSIONS`.
+//! Compiles `proto/` into OUT_DIR: a module for each group-version, and every list of RPCs.
 //!
-//! Everything is derived from the table in `src/table.rs` and from the descriptors of the `.proto` files: the messages
-//! that are equal in several versions of a group and become one Rust type, the fields that `Debug` redacts, and the RPCs
-//! of each entry.
+//! Everything is derived from the table in `src/table.rs` and from the `.proto` files: the messages that are equal in
+//! several versions of a group and become one Rust type, the fields that `Debug` redacts, the RPCs of each entry, the RPC
+//! of each request type, and the macro `for_each_rpc`.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -29,6 +29,10 @@ mod table;
 const ALLOWED_LINTS: &str = "#[allow(missing_docs, rust_2018_idioms, unreachable_pub, clippy::all, clippy::pedantic, \
                           reason = \"generated\")]";
 
+/// The field numbers of `FileDescriptorProto.service` and `ServiceDescriptorProto.method`, which are the path of an RPC.
+const SERVICES: i32 = 6;
+const METHODS: i32 = 2;
+
 fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("proto");
     println!("cargo::rerun-if-changed={}", root.display());
@@ -38,22 +42,40 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let mut types = SharedTypes::default();
-    let (mut modules, mut entries) = (String::new(), String::new());
+    let mut modules = String::new();
+    let mut entries = String::new();
+    let mut descriptors = String::new();
+    let mut macro_rows = String::new();
     for versions in TABLE.chunk_by(|(a, _), (b, _)| a == b) {
         let group = versions[0].0;
+        let mut files = Vec::new();
+        let mut rpcs = Vec::new();
         writeln!(modules, "/// The versions of the {} group.\npub mod {0} {{", group.name())?;
         for (_, version) in versions {
             let file = compile(&root, group, version)?;
             let dir = out.join(group.name()).join(version);
             fs::create_dir_all(&dir)?;
             modules += &module(&file, group, version, &dir, &mut types)?;
-            entries += &entry(&file, group, version)?;
-            fs::write(dir.join("descriptors.bin"), without_comments(file).encode_to_vec())?;
+            rpcs.extend(rpcs_of(&file, group, version, &types));
+            fs::write(dir.join("descriptors.bin"), with_comments_only(file.clone()).encode_to_vec())?;
+            files.push((file, version));
         }
+        modules += &request_impls(group, &rpcs)?;
         modules += "}\n";
+        for (file, version) in files {
+            let own: Vec<&Rpc> = rpcs.iter().filter(|rpc| rpc.version == *version).collect();
+            entries += &entry(&file, group, version, &own, &rpcs)?;
+            let name = group.name();
+            writeln!(
+                descriptors,
+                "include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}/{version}/descriptors.bin\")),"
+            )?;
+            macro_rows += &macro_row(group, version, &own)?;
+        }
     }
-    fs::write(out.join("modules.rs"), modules)?;
+    fs::write(out.join("modules.rs"), modules + &for_each_rpc(&macro_rows))?;
     fs::write(out.join("group_versions.rs"), format!("[{entries}]"))?;
+    fs::write(out.join("descriptors.rs"), format!("[{descriptors}]"))?;
     Ok(())
 }
 
@@ -136,12 +158,75 @@ fn module(
     ))
 }
 
+/// An RPC of a version, with the Rust types of its messages.
+struct Rpc {
+    version: &'static str,
+    name: String,
+    /// The name that the newest version gives it.
+    newest_name: String,
+    request: String,
+    response: String,
+}
+
+impl Rpc {
+    /// Whether a call of the one can be sent as a call of the other, since all messages are the same.
+    fn is_interchangeable_with(&self, other: &Self) -> bool {
+        self.name == other.name && self.request == other.request && self.response == other.response
+    }
+
+    /// Returns the versions of `rpcs`, all of one group, in which the RPC has the same name and messages.
+    fn versions<'r>(&self, rpcs: &'r [Self]) -> Vec<&'r str> {
+        rpcs.iter().filter(|other| self.is_interchangeable_with(other)).map(|other| other.version).collect()
+    }
+}
+
+/// Returns the RPCs of a compiled version.
+fn rpcs_of(file: &FileDescriptorProto, group: Group, version: &'static str, types: &SharedTypes) -> Vec<Rpc> {
+    let type_of = |name: &str| {
+        let name = name.rsplit('.').next().unwrap_or(name);
+        let message = file.message_type.iter().find(|message| message.name() == name);
+        types.path(group, name, &message_shape(file, message.expect("the compiler resolved the name")))
+    };
+    let rpc = |(index, rpc): (i32, &MethodDescriptorProto)| Rpc {
+        version,
+        name: rpc.name().to_owned(),
+        newest_name: newest_name(file, index).unwrap_or(rpc.name()).to_owned(),
+        request: type_of(rpc.input_type()),
+        response: type_of(rpc.output_type()),
+    };
+    (0..).zip(&file.service[0].method).map(rpc).collect()
+}
+
+/// Returns the name that later versions give an RPC, from the end of its comment: `Named UnmountVolume since v1beta3.`
+fn newest_name(file: &FileDescriptorProto, rpc: i32) -> Option<&str> {
+    let path = [SERVICES, 0, METHODS, rpc];
+    let locations = &file.source_code_info.as_ref()?.location;
+    let comment = locations.iter().find(|location| location.path == path)?.leading_comments();
+    let (_, name) = comment.rsplit_once(" Named ")?;
+    name.split_once(" since ").map(|(name, _)| name)
+}
+
 /// Returns the entry of `GROUP_VERSIONS` in `src/group_version.rs`. Its service name is the constant of the server stub.
-fn entry(file: &FileDescriptorProto, group: Group, version: &str) -> Result<String, Box<dyn Error>> {
+fn entry(
+    file: &FileDescriptorProto,
+    group: Group,
+    version: &str,
+    own: &[&Rpc],
+    of_group: &[Rpc],
+) -> Result<String, Box<dyn Error>> {
     let service = &file.service[0];
     let mut rpcs = String::new();
-    for rpc in service.method.iter().map(MethodDescriptorProto::name) {
-        write!(rpcs, "Rpc {{ name: {rpc:?}, path: \"/{version}.{}/{rpc}\" }}, ", service.name())?;
+    for rpc in own {
+        let Rpc { name, newest_name, .. } = rpc;
+        if !of_group.iter().any(|other| other.name == *newest_name && other.newest_name == *newest_name) {
+            return Err(format!("{}/{version}: {name} is named {newest_name} in no version", group.name()).into());
+        }
+        write!(
+            rpcs,
+            "Rpc {{ name: {name:?}, path: \"/{version}.{}/{name}\", newest_name: {newest_name:?}, versions: &{:?} }}, ",
+            service.name(),
+            rpc.versions(of_group)
+        )?;
     }
     Ok(format!(
         "GroupVersion {{
@@ -150,15 +235,65 @@ fn entry(file: &FileDescriptorProto, group: Group, version: &str) -> Result<Stri
     service: crate::{name}::{version}::{stub}_server::SERVICE_NAME,
     rpcs: &[{rpcs}],
     pipe: \"csi-proxy-{name}-{version}\",
-    descriptors: include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}/{version}/descriptors.bin\")),
 }},\n",
         name = group.name(),
         stub = service.name().to_snake_case(),
     ))
 }
 
-fn without_comments(mut file: FileDescriptorProto) -> FileDescriptorSet {
-    file.source_code_info = None;
+/// Returns the implementations of `Request` for the request types of a group. A type that requests several RPCs, which
+/// differ in their responses, requests the preferred one.
+fn request_impls(group: Group, rpcs: &[Rpc]) -> Result<String, Box<dyn Error>> {
+    let mut impls = String::new();
+    for (at, rpc) in rpcs.iter().enumerate() {
+        let Rpc { name, request, response, .. } = rpc;
+        if rpcs[..at].iter().any(|earlier| earlier.request == *request) {
+            continue;
+        }
+        let versions = rpc.versions(rpcs);
+        write!(
+            impls,
+            "    impl crate::Request for {request} {{
+        type Response = {response};
+        const GROUP: crate::Group = crate::Group::{group:?};
+        const RPC: &'static str = {name:?};
+        const VERSIONS: &'static [&'static str] = &{versions:?};
+    }}\n"
+        )?;
+    }
+    Ok(impls)
+}
+
+/// Returns a group-version with its RPCs, in the form in which `for_each_rpc` passes it on.
+fn macro_row(group: Group, version: &str, rpcs: &[&Rpc]) -> Result<String, Box<dyn Error>> {
+    let mut row = format!("            {}/{version} {{\n", group.name());
+    let in_user = |path: &str| path.replacen("crate::", "$crate::", 1);
+    for Rpc { name, request, response, .. } in rpcs {
+        writeln!(row, "                {name}({}) -> {};", in_user(request), in_user(response))?;
+    }
+    Ok(row + "            }\n")
+}
+
+fn for_each_rpc(rows: &str) -> String {
+    format!(
+        "/// Passes all RPCs to the macro `callback`, in the order of `GROUP_VERSIONS` and of its `rpcs`:
+/// `disk/v1 {{ Rescan($crate::disk::v1::RescanRequest) -> $crate::disk::v1::RescanResponse; ... }} disk/v1beta3 {{ ... }} ...`.
+#[macro_export]
+macro_rules! for_each_rpc {{
+    ($callback:ident) => {{
+        $callback! {{
+{rows}        }}
+    }};
+}}
+"
+    )
+}
+
+/// Returns the descriptors with the comments and without the other source locations.
+fn with_comments_only(mut file: FileDescriptorProto) -> FileDescriptorSet {
+    if let Some(info) = &mut file.source_code_info {
+        info.location.retain(|location| location.leading_comments.is_some());
+    }
     FileDescriptorSet { file: vec![file] }
 }
 
@@ -175,6 +310,11 @@ impl SharedTypes {
         }
         shapes.insert(shape, format!("{module_path}::{ident}"));
         None
+    }
+
+    /// Returns the path of the type of a message whose group-version has been compiled.
+    fn path(&self, group: Group, message: &str, shape: &str) -> String {
+        self.0[&(group, message.to_upper_camel_case())][shape].clone()
     }
 }
 

@@ -1,4 +1,4 @@
-# What install.ps1, upgrade.ps1 and uninstall.ps1 have in common: the service csiproxy, its program and its pipes.
+# Functions that install.ps1, upgrade.ps1 and uninstall.ps1 share: the service csiproxy, its program and its pipes.
 Set-StrictMode -Version Latest
 $ErrorActionPreference = 'Stop'
 
@@ -22,7 +22,7 @@ function Get-Digest([string] $File) {
 function Assert-Digest([string] $File, [string] $Sha256) {
     $found = Get-Digest $File
     if ($found -ne $Sha256.ToLowerInvariant()) {
-        throw "$File has the SHA-256 digest $found, not $Sha256."
+        throw "$File has the SHA-256 digest $found; expected $Sha256."
     }
 }
 
@@ -43,8 +43,8 @@ function Get-Pipe {
     @([IO.Directory]::GetFiles('\\.\pipe\') | Split-Path -Leaf | Where-Object { $_ -like 'csi-proxy-*' } | Sort-Object)
 }
 
-# Starts the service, and waits until it serves these pipes, or any if none are given. A service that ends is started again
-# until then, as Windows does after a failure.
+# Starts the service, and waits until it serves these pipes, or any pipe if none are given. Restarts a service that ends
+# meanwhile, as Windows does after a failure.
 function Start-CsiProxy([string[]] $Pipes = @(), [int] $Seconds = 30) {
     $end = (Get-Date).AddSeconds($Seconds)
     do {
@@ -55,7 +55,7 @@ function Start-CsiProxy([string[]] $Pipes = @(), [int] $Seconds = 30) {
         $missing = @($Pipes | Where-Object { $found -notcontains $_ })
         if ($status -eq 'Running' -and $found.Count -gt 0 -and $missing.Count -eq 0) { return }
     } while ((Get-Date) -lt $end)
-    throw "The service $ServiceName is $status and does not serve all of its pipes. The reason is in its log, or in the Application event log."
+    throw "The service $ServiceName is $status and does not serve all of its pipes. Its log or the Application event log has the reason."
 }
 
 # Stops the service, and waits until its process has ended, so that its program can be replaced.

@@ -3,8 +3,8 @@
 Installs csi-proxy as the Windows service csiproxy, starts it, and examines the node.
 
 .DESCRIPTION
-Run it in an elevated PowerShell on the node. It downloads nothing. If the same program is installed already, it only
-starts the service; another program is replaced by upgrade.ps1.
+Run the script in an elevated PowerShell on the node. The script downloads nothing. If the same program is installed already,
+the script only starts the service. To replace another program, use upgrade.ps1.
 
 .PARAMETER Program
 The csi-proxy.exe to install.
@@ -13,10 +13,10 @@ The csi-proxy.exe to install.
 The SHA-256 digest that the program must have.
 
 .PARAMETER Folder
-Where the program is installed. A folder that does not exist is created for administrators only.
+The folder in which the program is installed. If it does not exist, the script creates it; only administrators may write there.
 
 .PARAMETER LogFolder
-The folder of the log. If it does not exist, csi-proxy creates it for administrators only.
+The folder of the log. If it does not exist, csi-proxy creates it; only administrators have access.
 
 .PARAMETER Flags
 Further flags of csi-proxy, such as -metrics-bind-address=127.0.0.1:9818.
@@ -36,8 +36,8 @@ Set-StrictMode -Version Latest
 $ErrorActionPreference = 'Stop'
 Import-Module (Join-Path $PSScriptRoot 'CsiProxyService.psm1') -Force
 
-# Creates a folder to which LocalSystem and administrators may write and which users may read. A folder above it that does
-# not exist gets the same access; one that exists is not changed.
+# Creates a folder that LocalSystem and administrators may write and users may read, and missing folders above it. Does not
+# change a folder that exists.
 function New-SafeFolder([string] $Path) {
     if (Test-Path -LiteralPath $Path) { return }
     New-SafeFolder (Split-Path -Parent $Path)
@@ -59,15 +59,15 @@ if (Test-Service) {
 } else {
     $pipes = @(Get-Pipe)
     if ($pipes.Count -gt 0) {
-        throw "Another program serves $($pipes[0]), such as a csi-proxy in a HostProcess container."
+        throw "Another program, such as a csi-proxy in a HostProcess container, serves the pipe $($pipes[0])."
     }
     New-SafeFolder $Folder
     Copy-Item -LiteralPath $Program -Destination $target -Force
     & $target service install -require-safe-folders "-log_file=$LogFolder\csi-proxy.log" -logtostderr=false @Flags
-    if ($LASTEXITCODE -ne 0) { throw "csi-proxy refuses to install the service; its reason is above." }
+    if ($LASTEXITCODE -ne 0) { throw "csi-proxy could not install the service. The reason is above." }
 }
 
 Start-CsiProxy
-Write-Output "The service $ServiceName serves $(@(Get-Pipe).Count) pipes. The examination of the node:"
+Write-Output "The service $ServiceName serves $(@(Get-Pipe).Count) pipes. csi-proxy doctor examines the node:"
 & (Get-ServiceProgram) doctor
-if ($LASTEXITCODE -ne 0) { Write-Warning 'csi-proxy doctor has found a problem on this node.' }
+if ($LASTEXITCODE -ne 0) { Write-Warning 'csi-proxy doctor found a problem on this node.' }

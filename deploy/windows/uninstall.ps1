@@ -1,14 +1,14 @@
 <#
 .SYNOPSIS
-Stops and removes the service csiproxy, also that of the csi-proxy written in Go.
+Stops and removes the service csiproxy, which may be that of the Go csi-proxy.
 
 .DESCRIPTION
-Run it in an elevated PowerShell on the node. What drivers have done through csi-proxy remains: mounted volumes, links, SMB
-mappings, iSCSI sessions and target portals. Drain the node first, so that drivers undo it. The log, the folders that
-install.ps1 has created, and, until Windows restarts, the record of the SMB mappings in the registry remain too.
+Run the script in an elevated PowerShell on the node. Drain the node first, so that drivers remove what they have made: mounted
+volumes, links, SMB mappings, iSCSI sessions and target portals. The script does not remove these. The log, the folders that
+install.ps1 has created and, until Windows restarts, the record of the SMB mappings in the registry also remain.
 
 .PARAMETER RemoveProgram
-Also delete the program, and those that upgrade.ps1 has left beside it.
+Also delete the program, and the programs that upgrade.ps1 has kept beside it.
 #>
 [CmdletBinding()]
 param(

@@ -1,14 +1,14 @@
 <#
 .SYNOPSIS
-Replaces the program of the service csiproxy, also the csi-proxy written in Go, or goes back to the one before.
+Replaces the program of the service csiproxy, which may be the Go csi-proxy, or restores the previous program.
 
 .DESCRIPTION
 Run it in an elevated PowerShell on the node. It downloads nothing. The service keeps its command line. The program that
 was replaced is kept beside the new one as csi-proxy-previous.exe. If the new program does not serve every pipe that was
 served before within 30 seconds, the script puts the previous one back and fails.
 
-While the service is stopped, which takes a few seconds and up to the time that -drain gives to running calls, drivers'
-calls fail, and kubelet repeats them.
+The service is stopped for a few seconds, or for up to the -drain time if calls are running. Drivers' calls fail meanwhile,
+and kubelet repeats them.
 
 .PARAMETER Program
 The new csi-proxy.exe.
@@ -17,7 +17,7 @@ The new csi-proxy.exe.
 The SHA-256 digest that the new program must have.
 
 .PARAMETER Rollback
-Go back to the program that the last upgrade replaced. Repeated, it returns to the newer one.
+Restore the program that the last upgrade replaced. A second rollback restores the newer program.
 
 .EXAMPLE
 .\upgrade.ps1 -Program .\csi-proxy.exe -Sha256 DIGEST
@@ -43,20 +43,20 @@ $previous = Join-Path $folder 'csi-proxy-previous.exe'
 $next = Join-Path $folder 'csi-proxy-next.exe'
 
 if ($Rollback) {
-    if (-not (Test-Path -LiteralPath $previous)) { throw "$previous does not exist: nothing has been upgraded." }
+    if (-not (Test-Path -LiteralPath $previous)) { throw "There is no previous program to restore: $previous does not exist." }
     $Program = $previous
 } elseif ($Sha256) {
     Assert-Digest $Program $Sha256
 }
 if ((Get-Digest $Program) -eq (Get-Digest $current)) {
-    Write-Output "$current is this program already."
+    Write-Output "The service already runs this program, $current."
     Start-CsiProxy
     return
 }
 
 # A copy in the folder of the service has the access rights of that folder, and takes its final name in one step.
 Copy-Item -LiteralPath $Program -Destination $next -Force
-# The program before may serve fewer pipes than the one that has replaced it.
+# The previous program may serve fewer pipes than the current one.
 [string[]] $pipes = @()
 if (-not $Rollback) { $pipes = @(Get-Pipe) }
 Stop-CsiProxy
@@ -66,12 +66,12 @@ try {
     Start-CsiProxy -Pipes $pipes
 } catch {
     $reason = $_
-    Write-Warning "Going back to the program before: $reason"
+    Write-Warning "Restoring the previous program: $reason"
     Stop-CsiProxy
     # The program that failed is kept for an examination.
     Move-Item -LiteralPath $current -Destination (Join-Path $folder 'csi-proxy-failed.exe') -Force
     Move-Item -LiteralPath $previous -Destination $current
     Start-CsiProxy
-    throw "The program is not replaced: $reason A flag of the service that it does not have is one possible cause."
+    throw "The program was not replaced: $reason One possible cause: the new program lacks a flag of the service."
 }
-Write-Output "The service $ServiceName runs the new program and serves $(@(Get-Pipe).Count) pipes. To go back: .\upgrade.ps1 -Rollback"
+Write-Output "The service $ServiceName runs the new program and serves $(@(Get-Pipe).Count) pipes. To restore the previous program: .\upgrade.ps1 -Rollback"

@@ -33,7 +33,6 @@ type block struct{ language, text, shown string }
 // blocks returns the blocks of a page. A block of text shows what the commands before it print; that of the section
 // about containers is a recipe.
 func blocks(page string) []block {
-	page, _, _ = strings.Cut(page, "\n## In a container")
 	var found []block
 	for at, part := range strings.Split(page, "\n```") {
 		language, text, _ := strings.Cut(part, "\n")

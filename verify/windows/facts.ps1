@@ -1,6 +1,6 @@
 # Proves, for each fact about Windows that needs no second machine, whether it holds: gives the checks two shares of this
 # machine with two users, two iSCSI targets, and services, and runs them. verify/facts/src/local.rs describes the
-# variables; cargo xtask windows facts adds the disks. docs/facts.md then has its column for Windows.
+# variables; cargo xtask windows facts adds the disks. docs/facts.md then has the results on Windows.
 #
 # Runs in Windows PowerShell, for which the module of the target server is made. What it creates, it leaves behind.
 $ErrorActionPreference = 'Stop'
@@ -57,7 +57,7 @@ if ($LASTEXITCODE -ne 0) { throw 'the service for tests is not built' }
 $program = Resolve-Path "$PSScriptRoot\..\..\target\debug\examples\idle_service.exe"
 $services = @(
     @('plain'), @('first', 'facts-plain'), @('second', 'facts-plain'), @('third', 'facts-first'),
-    @('disabled'), @('needs_disabled', 'facts-disabled'), @('needs_missing', 'facts-none')
+    @('disabled'), @('needsdisabled', 'facts-disabled'), @('needsmissing', 'facts-none')
 )
 foreach ($service in $services) {
     $name = "facts-$($service[0])"

@@ -42,7 +42,7 @@ Assert-Installed $ours
 Assert-Installed $go
 & "$scripts\upgrade.ps1" -Rollback
 Assert-Installed $ours
-Assert-Fails { & "$scripts\upgrade.ps1" -Program "$env:SystemRoot\System32\whoami.exe" } 'The program is not replaced'
+Assert-Fails { & "$scripts\upgrade.ps1" -Program "$env:SystemRoot\System32\whoami.exe" } 'The program was not replaced'
 Assert-Installed $ours
 & "$scripts\uninstall.ps1" -RemoveProgram
 & "$scripts\uninstall.ps1"

@@ -1,130 +1,140 @@
-//! The checks of the source tree other than tests: formatting, lints, documentation, dependencies.
+//! The checks of the source tree other than tests: formatting, lints, documentation, dependencies, packages.
 
 use std::process::Command;
 
 use crate::summary::Summary;
-use crate::{Error, docs, durations, lint, process, tools, windows, workspace};
+use crate::{docs, lint, process, setup, windows, workspace};
+
+/// A check by its name.
+pub(crate) type Check = (&'static str, fn(&str) -> Summary);
+
+/// All checks, the quick ones first.
+pub(crate) const ALL: [Check; 11] = [
+    ("format", format),
+    ("lint", source_rules),
+    ("workflows", workflows),
+    ("clippy", clippy),
+    ("example in Rust", rust_example),
+    ("documentation", documentation),
+    ("site", site),
+    ("clippy for Windows", clippy_for_windows),
+    ("shipped programs", shipped_programs),
+    ("cargo-deny", dependencies),
+    ("packages", packages),
+];
+
+/// Runs checks. Each counts as one test.
+pub(crate) fn run(checks: &[Check]) -> Summary {
+    let mut sum = Summary::default();
+    for (name, check) in checks {
+        sum += Summary::of_step(&format!("check: {name}"), || Ok(check(name)));
+    }
+    sum
+}
 
 /// Checks that `cargo fmt` would change nothing.
-pub(crate) fn format() -> Summary {
-    check("format", |name| command(name, workspace::cargo().args(["fmt", "--all", "--check"])))
+pub(crate) fn format(name: &str) -> Summary {
+    Summary::of_check(name, workspace::cargo().args(["fmt", "--all", "--check"]))
 }
 
 /// Runs clippy on all packages, as compiled for this machine.
-pub(crate) fn clippy() -> Summary {
+pub(crate) fn clippy(name: &str) -> Summary {
     const ARGUMENTS: [&str; 6] = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    check("clippy", |name| command(name, workspace::cargo().args(ARGUMENTS)))
+    Summary::of_check(name, workspace::cargo().args(ARGUMENTS))
 }
 
-/// Checks the format of the example in Rust and runs clippy on it. The packages that it uses have been checked by
-/// [`clippy`].
-pub(crate) fn rust_example() -> Summary {
-    check("example in Rust", |name| {
-        let mut summary = command(name, workspace::cargo_for_example("fmt").arg("--check"));
-        summary += if process::find("go").is_some() {
-            command(name, workspace::cargo_for_example("clippy").args(["--all-targets", "--", "-D", "warnings"]))
-        } else {
-            Summary::skipped(&format!("{name} clippy"), "go is not installed, with which its build downloads protos")
-        };
-        summary
-    })
-}
-
-/// Runs clippy on the packages with Windows code, as compiled for Windows.
-pub(crate) fn clippy_for_windows() -> Summary {
-    check("clippy for Windows", |name| match windows::clippy() {
-        Ok(Ok(succeeded)) => result(name, Ok(succeeded)),
-        Ok(Err(reason)) => Summary::skipped(name, &reason),
-        Err(error) => result(name, Err(error)),
-    })
-}
-
-/// Builds the documentation, in which a broken link is an error.
-pub(crate) fn documentation() -> Summary {
-    let mut cargo = workspace::cargo();
-    cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
-    check("documentation", |name| command(name, &mut cargo))
-}
-
-/// Packages what can be published on crates.io, and compiles each package from its own files alone.
-pub(crate) fn packages() -> Summary {
-    check("packages", |name| {
-        let metadata = match workspace::metadata() {
-            Ok(metadata) => metadata,
-            Err(error) => return result(name, Err(error.into())),
-        };
-        let published =
-            metadata.workspace_packages().into_iter().filter(|package| lint::publish::is_published(package));
-        let mut cargo = workspace::cargo();
-        cargo.args(["package", "--quiet", "--locked", "--offline", "--allow-dirty"]);
-        cargo.args(published.flat_map(|package| ["--package", package.name.as_str()]));
-        command(name, &mut cargo)
-    })
-}
-
-/// Makes the documentation as a site. Installs mdBook into the target folder if it is missing.
-pub(crate) fn site() -> Summary {
-    check("site", |name| match docs::mdbook() {
-        Ok(mdbook) => result(name, docs::make(&mdbook)),
-        Err(error) => Summary::skipped(name, &error.to_string()),
-    })
-}
-
-/// Runs `cargo xtask lint`.
-pub(crate) fn source_rules() -> Summary {
-    check("lint", |name| match workspace::files() {
-        Some(_) => result(name, lint::run()),
-        None => Summary::skipped(name, "the list of files is read from git, and this is not a git checkout"),
-    })
-}
-
-/// Checks the workflows with actionlint, which needs Go. Their scripts are parsed by xtask/tests/powershell.rs.
-pub(crate) fn workflows() -> Summary {
-    check("workflows", |name| match tools::actionlint() {
-        Ok(program) => {
-            let files = workspace::files().unwrap_or_default();
-            let workflows = files.iter().filter(|file| file.starts_with(".github/workflows"));
-            command(name, Command::new(program).current_dir(workspace::root()).args(workflows))
-        }
-        Err(reason) => Summary::skipped(name, &reason.to_string()),
-    })
-}
-
-/// Runs the checks of cargo-deny that need no network. Installs cargo-deny into the target folder if it is missing.
-pub(crate) fn dependencies() -> Summary {
-    check("cargo-deny", |name| {
-        // cargo-deny also reads the packages that other platforms need, which no build has downloaded.
-        if !process::succeeds(workspace::cargo().args(["fetch", "--quiet", "--locked"])).unwrap_or(false) {
-            return Summary::skipped(name, "the packages for other platforms cannot be downloaded");
-        }
-        let program = match tools::find_or_install("cargo-deny") {
-            Ok(program) => program,
-            Err(error) => return Summary::skipped(name, &error.to_string()),
-        };
-        let mut deny = Command::new(program);
-        deny.current_dir(workspace::root()).args(["--offline", "check", "bans", "licenses", "sources"]);
-        let mut summary = command(name, &mut deny);
-        let reason = "the database is fetched from the network, run `cargo deny check advisories`";
-        summary += Summary::skipped(&format!("{name} advisories"), reason);
-        summary
-    })
-}
-
-/// Runs one check and adds its duration.
-fn check(name: &str, run: impl FnOnce(&str) -> Summary) -> Summary {
-    let (mut summary, step) = durations::measure(name, || run(&format!("check: {name}")));
-    summary.steps.push(step);
+/// Checks the format of the example in Rust and runs clippy on it. [`clippy`] checks the packages that it uses.
+fn rust_example(name: &str) -> Summary {
+    let mut summary = Summary::of_check(name, workspace::cargo_for_example("fmt").arg("--check"));
+    let clippy_name = format!("{name} clippy");
+    summary += if process::find("go").is_some() {
+        let mut clippy = workspace::cargo_for_example("clippy");
+        Summary::of_check(&clippy_name, clippy.args(["--all-targets", "--", "-D", "warnings"]))
+    } else {
+        Summary::skipped(&clippy_name, "go is not installed, with which its build downloads protos")
+    };
     summary
 }
 
-fn command(name: &str, command: &mut Command) -> Summary {
-    result(name, process::succeeds(command).map_err(Error::from))
+/// Runs clippy on the packages with Windows code, as compiled for Windows.
+fn clippy_for_windows(name: &str) -> Summary {
+    match windows::clippy_command() {
+        Ok(mut command) => Summary::of_check(name, &mut command),
+        Err(reason) => Summary::skipped(name, &reason),
+    }
 }
 
-fn result(name: &str, succeeded: Result<bool, Error>) -> Summary {
-    match succeeded {
-        Ok(true) => Summary::passed(),
-        Ok(false) => Summary::failed(&format!("{name}: see its output above")),
-        Err(error) => Summary::failed(&format!("{name}: {error}")),
+/// Builds the shipped programs and checks their size, resources and imports.
+fn shipped_programs(name: &str) -> Summary {
+    match windows::daemon() {
+        Ok(_) => Summary::passed(),
+        Err(windows::NoDaemon::NoCompiler(reason)) => Summary::skipped(name, &reason),
+        Err(windows::NoDaemon::Broken(error)) => Summary::failed(&format!("{name}: {error}")),
     }
+}
+
+/// Builds the documentation, in which a broken link is an error.
+fn documentation(name: &str) -> Summary {
+    let mut cargo = workspace::cargo();
+    cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+    Summary::of_check(name, &mut cargo)
+}
+
+/// Packages what can be published on crates.io, and compiles each package from its own files alone.
+fn packages(name: &str) -> Summary {
+    let metadata = match workspace::metadata() {
+        Ok(metadata) => metadata,
+        Err(error) => return Summary::failed(&format!("{name}: {error}")),
+    };
+    let published = metadata.workspace_packages().into_iter().filter(|package| lint::publish::is_published(package));
+    let mut cargo = workspace::cargo();
+    cargo.args(["package", "--quiet", "--locked", "--offline", "--allow-dirty"]);
+    cargo.args(published.flat_map(|package| ["--package", package.name.as_str()]));
+    Summary::of_check(name, &mut cargo)
+}
+
+/// Makes the documentation as a site.
+fn site(name: &str) -> Summary {
+    match setup::cargo_tool("mdbook") {
+        Ok(mdbook) => Summary::of_result(name, docs::make(&mdbook)),
+        Err(error) => Summary::skipped(name, &error.to_string()),
+    }
+}
+
+/// Runs `cargo xtask lint`.
+fn source_rules(name: &str) -> Summary {
+    match workspace::files() {
+        Some(_) => Summary::of_result(name, lint::run()),
+        None => Summary::skipped(name, "the list of files is read from git, and this is not a git checkout"),
+    }
+}
+
+/// Checks the workflows with actionlint, which needs Go. xtask/tests/powershell.rs parses their scripts.
+fn workflows(name: &str) -> Summary {
+    let program = match setup::actionlint() {
+        Ok(program) => program,
+        Err(reason) => return Summary::skipped(name, &reason.to_string()),
+    };
+    let files = workspace::files().unwrap_or_default();
+    let workflows = files.iter().filter(|file| file.starts_with(".github/workflows"));
+    Summary::of_check(name, Command::new(program).current_dir(workspace::root()).args(workflows))
+}
+
+/// Runs the checks of cargo-deny that need no network.
+fn dependencies(name: &str) -> Summary {
+    // cargo-deny also reads the packages that other platforms need, which no build has downloaded.
+    let fetched = process::succeeds(workspace::cargo().args(["fetch", "--quiet", "--locked"]));
+    if !fetched.unwrap_or(false) {
+        return Summary::skipped(name, "the packages for other platforms cannot be downloaded");
+    }
+    let program = match setup::cargo_tool("cargo-deny") {
+        Ok(program) => program,
+        Err(error) => return Summary::skipped(name, &error.to_string()),
+    };
+    let mut deny = Command::new(program);
+    deny.current_dir(workspace::root()).args(["--offline", "check", "bans", "licenses", "sources"]);
+    let mut summary = Summary::of_check(name, &mut deny);
+    let reason = "the database is fetched from the network; run `cargo deny check advisories`";
+    summary += Summary::skipped(&format!("{name} advisories"), reason);
+    summary
 }

@@ -1,26 +1,43 @@
-//! Everything that must succeed before a change is merged.
+//! `cargo xtask ci`: everything that must succeed before a change is merged.
+
+use std::process::Command;
 
 use crate::summary::Summary;
-use crate::{checks, test};
+use crate::{checks, parity, process, test, workspace};
 
-/// Runs all checks, the cheap ones first, and all tests, also after a failure. Each check counts as one test.
+/// How many random calls are compared with the Go program. `cargo xtask parity` makes 20 times as many.
+const PARITY_CALLS: usize = 1000;
+
+/// Runs all checks, the cheap ones first, then all tests, and the counts. A failure ends none of them.
 pub(crate) fn run() -> Summary {
-    let checks = [
-        checks::format,
-        checks::source_rules,
-        checks::workflows,
-        checks::clippy,
-        checks::rust_example,
-        checks::documentation,
-        checks::site,
-        checks::clippy_for_windows,
-        checks::dependencies,
-        checks::packages,
-    ];
-    let mut sum = Summary::default();
-    for check in checks {
-        sum += check();
-    }
+    let mut sum = checks::run(&checks::ALL);
     sum += test::run(&[]);
+    sum += Summary::of_step("executor model", || Ok(executor_model()));
+    sum += Summary::of_step("instructions of calls", || Ok(instructions()));
+    sum += Summary::of_step("parity", || parity::compare(PARITY_CALLS, None));
+    sum
+}
+
+/// Runs the executor under a scheduler that chooses the interleavings. The model is a workspace of its own.
+fn executor_model() -> Summary {
+    let mut cargo = workspace::cargo();
+    cargo.args(["test", "--test", "model", "--manifest-path", "verify/executor-model/Cargo.toml"]);
+    cargo.arg("--target-dir").arg(workspace::target().join("executor-model"));
+    Summary::of_compiling_tests(&mut cargo)
+}
+
+/// Counts the instructions of calls with callgrind and compares them with the page.
+fn instructions() -> Summary {
+    const NAME: &str = "instructions of calls";
+    if process::find("valgrind").is_none() {
+        return Summary::skipped(NAME, "valgrind is not installed");
+    }
+    let mut build = workspace::cargo();
+    let mut sum = Summary::of_check(NAME, build.args(["build", "--release", "--package", "csi-proxy-call-costs"]));
+    if sum.is_success() {
+        sum = Summary::of_tests(
+            Command::new(workspace::target().join("release/csi-proxy-call-costs")).arg("instructions"),
+        );
+    }
     sum
 }

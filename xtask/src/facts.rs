@@ -1,23 +1,15 @@
-//! `cargo xtask facts`: checks the facts about Windows on the simulated node, under Wine and on Windows, and writes
-//! docs/facts.md.
-//!
-//! The crate `verify/facts` has the facts and a program that checks them, which runs once for each system.
+//! `cargo xtask facts`: runs the program of `verify/facts`, which checks the facts about Windows and writes
+//! the results to docs/facts.md.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
 
-use crate::summary::{Failure, Skip, Summary};
+use crate::process::End;
+use crate::summary::Summary;
 use crate::windows::NoDaemon;
-use crate::{Error, process, windows, wine, workspace};
-
-mod page;
-mod program;
-
-use page::{Column, Page};
-use program::{Catalogue, Results, Verdict};
+use crate::{Error, process, test, windows, wine, workspace};
 
 /// The package with the facts.
 pub(crate) const PACKAGE: &str = "csi-proxy-facts";
@@ -26,83 +18,40 @@ const PROGRAM: &str = "facts";
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Write nothing, and fail if docs/facts.md does not show the facts as they are
+    /// Write nothing, and fail if docs/facts.md has other results
     #[arg(long)]
     check: bool,
 }
 
-/// Checks the facts, and the outcomes that they cover, and writes the page.
+/// Checks the facts and writes the page.
 pub(crate) fn task(options: &Options) -> Result<Summary, Error> {
-    let mut summary = run(options.check)?;
-    let mut coverage = workspace::cargo();
-    coverage.args(["test", "--quiet", "--package", PACKAGE, "--test", "coverage"]).env("RUST_BACKTRACE", "0");
-    summary += if process::succeeds(&mut coverage)? {
-        Summary::passed()
-    } else {
-        Summary::failed("no fact covers some outcomes of operations: they are listed above")
-    };
-    Ok(summary)
-}
-
-/// Checks the facts and that the page is up to date.
-pub(crate) fn test() -> Result<Summary, Error> {
-    run(true)
-}
-
-fn run(check: bool) -> Result<Summary, Error> {
-    let native = build()?;
-    let catalogue = Catalogue::read(&mut Command::new(&native))?;
+    let mut facts = Command::new(test::debug_program(PROGRAM, "coverage")?);
+    facts.arg("page");
+    if options.check {
+        facts.arg("--check");
+    }
     let mut summary = Summary::default();
-    let simulator = program::check(|| Command::new(&native), "simulator")?;
-    summary += summarize("simulator", &simulator);
-
-    let file = workspace::root().join("docs/facts.md");
-    let old = fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
-    let mut page = Page::new(&catalogue, &simulator, &old);
-    if std::env::consts::OS == "windows" {
-        let results = program::check(|| Command::new(&native), "local")?;
-        summary += summarize("Windows", &results);
-        page.windows = Column::of(&results);
-    } else {
+    if std::env::consts::OS != "windows" {
         match under_wine()? {
             Ok(results) => {
-                summary += summarize("Wine", &results);
-                page.wine = Column::of(&results);
+                let file = workspace::target().join("facts-wine.txt");
+                fs::write(&file, results)?;
+                facts.arg("--wine").arg(file);
             }
-            Err(reason) => {
-                summary += Summary::skipped("the facts under Wine", &reason);
-                page.wine = Column::missing();
-            }
+            Err(reason) => summary += Summary::skipped("the facts under Wine", &reason),
         }
     }
-    if check {
-        // Another version of Wine may do other things, and Windows is not here.
-        let page = Page::new(&catalogue, &simulator, &old);
-        summary += if page.to_string() == old {
-            Summary::passed()
-        } else {
-            Summary::failed("docs/facts.md does not show the facts as they are: run `cargo xtask facts`")
-        };
-    } else {
-        fs::write(&file, page.to_string())?;
-        println!("{} is written", file.display());
-    }
+    summary += Summary::of_tests(&mut facts);
     Ok(summary)
 }
 
-/// Builds the program for this machine.
-fn build() -> Result<PathBuf, Error> {
-    let mut cargo = workspace::cargo();
-    cargo.args(["build", "--package", PACKAGE, "--bin", PROGRAM]);
-    if !process::succeeds(&mut cargo)? {
-        return Err(format!("{} failed", process::typed(&cargo)).into());
-    }
-    let name = Path::new(PROGRAM).with_extension(std::env::consts::EXE_EXTENSION);
-    Ok(workspace::target().join("debug").join(name))
+/// Checks the facts, and that the page is up to date.
+pub(crate) fn test() -> Result<Summary, Error> {
+    task(&Options { check: true })
 }
 
-/// Checks the facts under Wine. The inner error states what is missing.
-fn under_wine() -> Result<Result<Results, String>, Error> {
+/// Checks the facts under Wine and returns the lines that the program prints. The inner error states what is missing.
+fn under_wine() -> Result<Result<String, String>, Error> {
     let program = match windows::debug_program(PACKAGE, PROGRAM) {
         Ok(program) => program,
         Err(NoDaemon::NoCompiler(reason)) => return Ok(Err(reason)),
@@ -112,23 +61,14 @@ fn under_wine() -> Result<Result<Results, String>, Error> {
         Ok(prefix) => prefix,
         Err(reason) => return Ok(Err(reason)),
     };
-    program::check(|| prefix.command(&program), "local").map(Ok)
-}
-
-/// Counts each check as a test, and prints those that fail.
-fn summarize(system: &str, results: &Results) -> Summary {
-    let mut summary = Summary::default();
-    for (id, verdict) in results {
-        let name = format!("{id} ({system})");
-        match verdict {
-            Verdict::Holds => summary += Summary::passed(),
-            Verdict::Differs(reason) | Verdict::Skipped(reason) => summary.skipped.push(Skip::new(&name, reason)),
-            Verdict::Fails(why) => {
-                let output = why.lines().map(str::to_owned).collect();
-                summary.failed.push(Failure { name, output });
-            }
-        }
+    let mut results = String::new();
+    let end = process::stream(prefix.command(&program).arg("local"), process::SILENCE_OF_TESTS, |line| {
+        results.push_str(line);
+        results.push('\n');
+        false
+    })?;
+    match end {
+        End::Exited(status) if status.success() => Ok(Ok(results)),
+        _ => Err(format!("the program that checks the facts: {end:?}").into()),
     }
-    println!("facts on {system}: {summary}");
-    summary
 }

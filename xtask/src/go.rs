@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::process::KillOnDrop;
-use crate::summary::{self, Failure, Skip, Summary};
-use crate::{Error, process, windows, wine, workspace};
+use crate::summary::Summary;
+use crate::{Error, process, test, windows, wine, workspace};
 
 mod node_plugins;
-pub(crate) mod test_report;
 
 /// The flag that names the description file of the simulated node to serve.
 const NODE: &str = "-node";
@@ -26,15 +25,10 @@ const DRIVERS: &str = "-drivers";
 
 /// The client's module files, and which version of grpc-go each one selects.
 const CLIENTS: [(&str, &str); 2] = [("go.mod", "pinned"), ("newest.mod", "newest")];
-/// The line that the client prints after it has called all RPCs.
-const CALLED: &str = "139 RPCs called";
 
 /// Runs both clients against the daemon, wherever it can run here.
 pub(crate) fn test() -> Result<Summary, Error> {
     let source = workspace::root().join("verify/go-client");
-    if !source.join("go.mod").is_file() {
-        return Ok(Summary::default());
-    }
     if process::find("go").is_none() {
         return Ok(Summary::skipped(
             "Go client",
@@ -53,16 +47,11 @@ pub(crate) fn test() -> Result<Summary, Error> {
 }
 
 fn over_sockets(source: &Path) -> Result<Summary, Error> {
-    let mut cargo = workspace::cargo();
-    cargo.args(["build", "-p", "csi-proxy-sim"]);
-    if !process::succeeds(&mut cargo)? {
-        return Ok(Summary::failed(&format!("{} failed", process::typed(&cargo))));
-    }
-    let daemon = workspace::target().join("debug/csi-proxy-sim");
+    let daemon = test::simulator()?;
     let folder = workspace::target().join("go/sockets");
     let mut sum = Summary::default();
     for (module, name) in CLIENTS {
-        sum += own_tests(source, module)?;
+        sum += own_tests(source, module);
         let Some(client) = build(source, module, name, "linux")? else {
             sum += Summary::failed(&format!("the Go client does not build for Linux with {module}"));
             continue;
@@ -74,15 +63,15 @@ fn over_sockets(source: &Path) -> Result<Summary, Error> {
         let mut daemon = Command::new(&daemon);
         daemon.args(log()).arg(NODE).arg(node(source)).arg(SOCKETS).arg(&folder);
         let daemon = Daemon::start(&mut daemon)?;
-        sum += run(Command::new(client).arg("-dir").arg(&folder).arg(DRIVERS).arg(drivers()))?;
-        sum += example(source, module, &folder)?;
+        sum += Summary::of_tests(Command::new(client).arg("-dir").arg(&folder).arg(DRIVERS).arg(drivers()));
+        sum += example(source, module, &folder);
         sum += daemon.end();
     }
     Ok(sum)
 }
 
 fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
-    let (daemon, simulator) = match windows::daemon().and_then(|daemon| Ok((daemon, windows::simulator()?))) {
+    let (daemon, simulator) = match windows::debug_daemon().and_then(|daemon| Ok((daemon, windows::simulator()?))) {
         Ok(programs) => programs,
         Err(windows::NoDaemon::NoCompiler(reason)) => {
             return Ok(Summary::skipped("Go client over named pipes", &reason));
@@ -101,12 +90,12 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
             continue;
         };
         let served = Daemon::start(program(&simulator).args(log()).arg(NODE).arg(node(source)))?;
-        sum += run(program(&client).arg(DRIVERS).arg(drivers()))?;
+        sum += Summary::of_tests(program(&client).arg(DRIVERS).arg(drivers()));
         sum += served.end();
         if module == CLIENTS[0].0 {
             fs::create_dir_all(working_directory(prefix.as_ref()))?;
             let served = Daemon::start(program(&daemon).args(log()))?;
-            sum += run_a_part(program(&client).arg("-windows-node"))?;
+            sum += Summary::of_tests(program(&client).arg("-windows-node"));
             sum += served.end();
         }
     }
@@ -130,11 +119,10 @@ fn drivers() -> PathBuf {
 }
 
 /// Runs the example for driver authors, which counts as one test.
-fn example(source: &Path, module: &str, sockets: &Path) -> std::io::Result<Summary> {
+fn example(source: &Path, module: &str, sockets: &Path) -> Summary {
     let mut go = Command::new("go");
     go.current_dir(source).args(["run", "-modfile", module, "./example"]).arg(sockets);
-    let passed = process::succeeds(&mut go)?;
-    Ok(if passed { Summary::passed() } else { Summary::failed(&process::typed(&go)) })
+    Summary::of_check("the example in Go", &mut go)
 }
 
 /// Returns the daemon's default working directory, which kubelet creates on a node.
@@ -143,11 +131,10 @@ fn working_directory(prefix: Option<&wine::Prefix>) -> PathBuf {
     prefix.map_or_else(|| path.into(), |prefix| prefix.drive_c().join("var/lib/kubelet"))
 }
 
-/// Runs the client's own unit tests, which count as one test.
-fn own_tests(source: &Path, module: &str) -> std::io::Result<Summary> {
+/// Runs the client's own unit tests.
+fn own_tests(source: &Path, module: &str) -> Summary {
     let mut go = Command::new("go");
-    let passed = process::succeeds(go.current_dir(source).args(["test", "-modfile", module, "."]))?;
-    Ok(if passed { Summary::passed() } else { Summary::failed(&process::typed(&go)) })
+    Summary::of_tests(go.current_dir(source).args(["test", "-v", "-count=1", "-modfile", module, "."]))
 }
 
 /// Builds a client. Returns `None` if that fails.
@@ -177,58 +164,8 @@ pub(crate) fn pinned_client() -> Result<PathBuf, Error> {
 }
 
 /// Runs a client on a real disk, whose data it destroys.
-pub(crate) fn run_on_disk(client: &Path, number: u32, more: &[&str]) -> std::io::Result<Summary> {
-    run_a_part(Command::new(client).arg("-disk").arg(number.to_string()).args(more))
-}
-
-/// Runs a client that calls some of the RPCs, and reads its counts.
-fn run_a_part(client: &mut Command) -> std::io::Result<Summary> {
-    let report = Report { all_called: true, ..Report::default() };
-    report.read(client)
-}
-
-/// Runs a client that calls all RPCs, and reads its counts.
-fn run(client: &mut Command) -> std::io::Result<Summary> {
-    Report::default().read(client)
-}
-
-/// What a client printed.
-#[derive(Debug, Default)]
-struct Report {
-    counts: Option<[usize; 3]>,
-    skipped: Vec<Skip>,
-    failed: Vec<Failure>,
-    /// Whether the client has called all RPCs, or does not have to.
-    all_called: bool,
-}
-
-impl Report {
-    fn read(mut self, client: &mut Command) -> std::io::Result<Summary> {
-        let status = process::stream(client, |line| self.line(line))?;
-        Ok(self.finish(&process::typed(client), status.success()))
-    }
-
-    fn line(&mut self, line: &str) {
-        self.all_called |= line == CALLED;
-        self.skipped.extend(Skip::from_line(line));
-        self.failed.extend(line.strip_prefix("FAILED ").map(Failure::new));
-        self.counts = summary::counts(line).or(self.counts);
-    }
-
-    fn finish(mut self, client: &str, succeeded: bool) -> Summary {
-        let Some([passed, failed, _]) = self.counts else {
-            return Summary::failed(&format!("{client} ended before it printed its counts"));
-        };
-        self.failed.resize(failed, Failure::new("a call without a name"));
-        let mut summary = Summary { passed, failed: self.failed, skipped: self.skipped, steps: Vec::new() };
-        if !self.all_called {
-            summary += Summary::failed(&format!("{client} did not print `{CALLED}`"));
-        }
-        if !succeeded && summary.is_success() {
-            summary += Summary::failed(&format!("{client} failed although no call did"));
-        }
-        summary
-    }
+pub(crate) fn run_on_disk(client: &Path, number: u32, more: &[&str]) -> Summary {
+    Summary::of_tests(Command::new(client).arg("-disk").arg(number.to_string()).args(more))
 }
 
 /// A running daemon.
@@ -248,36 +185,5 @@ impl Daemon {
             Ok(Some(status)) => Summary::failed(&format!("the daemon exited with {status} before it was killed")),
             Err(error) => Summary::failed(&format!("cannot wait for the daemon: {error}")),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn report(output: &str, succeeded: bool) -> String {
-        let mut report = Report::default();
-        output.lines().for_each(|line| report.line(line));
-        report.finish("client", succeeded).to_string()
-    }
-
-    #[test]
-    fn the_counts_of_a_client_are_parsed() {
-        let output = "ok disk/v1 Rescan\nskipped: a: b\n139 RPCs called\n140 passed, 0 failed, 1 skipped\n";
-        assert_eq!(report(output, true), "140 passed, 0 failed, 1 skipped");
-        assert_eq!(
-            report("FAILED disk/v1 Rescan {}: no\n139 RPCs called\n139 passed, 1 failed, 0 skipped\n", false),
-            "139 passed, 1 failed, 0 skipped"
-        );
-    }
-
-    #[test]
-    fn a_client_that_skips_rpcs_or_prints_no_counts_has_failed() {
-        assert_eq!(
-            report("138 RPCs called\n138 passed, 0 failed, 0 skipped\n", true),
-            "138 passed, 1 failed, 0 skipped"
-        );
-        assert_eq!(report("139 RPCs called\n", false), "0 passed, 1 failed, 0 skipped");
-        assert_eq!(report("139 RPCs called\n9 passed, 0 failed, 0 skipped\n", false), "9 passed, 1 failed, 0 skipped");
     }
 }

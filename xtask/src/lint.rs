@@ -9,11 +9,11 @@ use crate::{Error, workspace};
 
 mod cfg;
 mod crate_deps;
-mod docs;
 mod file_size;
+mod layers;
+mod names;
 pub(crate) mod publish;
 mod unsafe_code;
-mod words;
 
 /// A text file of the tree.
 struct Source {
@@ -42,13 +42,13 @@ fn breaches() -> Result<Vec<String>, Error> {
     let mut breaches = crate_deps::breaches(&crate_deps::dependencies(&packages)?);
     breaches.extend(publish::breaches(&packages));
     let sources = sources()?;
-    breaches.extend(docs::breaches(&sources, |path| root.join(path).exists()));
+    breaches.extend(layers::breaches(&sources));
+    breaches.extend(names::breaches(&sources, |path| root.join(path).exists()));
     for source in &sources {
         let is_crate_root = roots.contains(&root.join(&source.path).as_path());
         breaches.extend(file_size::breach(source));
         breaches.extend(unsafe_code::breach(source));
         breaches.extend(cfg::breaches(source, is_crate_root));
-        breaches.extend(words::breaches(source));
     }
     Ok(breaches)
 }

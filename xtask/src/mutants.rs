@@ -1,11 +1,12 @@
-//! Mutation tests of the storage operations, `crates/storage-ops`: cargo-mutants makes one small change after the other
-//! in a copy of the tree and runs that package's tests, which must fail.
+//! `cargo xtask mutants`: cargo-mutants makes one small change after the other to the storage operations,
+//! `crates/storage-ops`, in a copy of the tree, and runs that package's tests, which must fail.
 //!
 //! `.cargo/mutants.toml` lists the changes that no test can or should detect, with the reasons.
 
 use clap::Args;
 
-use crate::{Error, process, tools, workspace};
+use crate::summary::Summary;
+use crate::{Error, setup, workspace};
 
 const PACKAGE: &str = "csi-proxy-storage-ops";
 /// After how many seconds a change counts as detected. The tests take one second.
@@ -20,16 +21,22 @@ pub(crate) struct Options {
     files: Vec<String>,
 }
 
-/// Runs cargo-mutants, which takes an hour on two processors. Returns whether the tests detected every change.
-pub(crate) fn run(options: &Options) -> Result<bool, Error> {
-    let mut mutants = std::process::Command::new(tools::find_or_install("cargo-mutants")?);
+impl Default for Options {
+    fn default() -> Self {
+        Self { jobs: 2, files: Vec::new() }
+    }
+}
+
+/// Runs cargo-mutants, which takes an hour on two processors and counts as one test.
+pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
+    let mut mutants = std::process::Command::new(setup::cargo_tool("cargo-mutants")?);
     mutants.current_dir(workspace::root()).args(["mutants", "--package", PACKAGE, "--no-shuffle"]);
     mutants.args(["--timeout", TIMEOUT, "--jobs", &options.jobs.to_string()]);
     mutants.arg("--output").arg(workspace::target());
     mutants.args(options.files.iter().flat_map(|file| ["--file", file]));
-    // Debug information is not needed, and each build takes half as long without it.
+    // Each build takes half as long without debug information.
     for setting in ["CARGO_PROFILE_DEV_DEBUG", "CARGO_PROFILE_TEST_DEBUG"] {
         mutants.env(setting, "false");
     }
-    Ok(process::succeeds(&mut mutants)?)
+    Ok(Summary::of_check("mutants", &mut mutants))
 }

@@ -7,40 +7,48 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::durations;
+/// How long a test program may print nothing before it is killed.
+pub(crate) const SILENCE_OF_TESTS: Duration = Duration::from_mins(5);
+/// How long a compiler or another check may print nothing before it is killed.
+pub(crate) const SILENCE_OF_CHECKS: Duration = Duration::from_mins(30);
+/// How long a program may take to end after it has printed its result. Under Wine, a thread can hang at the end.
+pub(crate) const LONGEST_END: Duration = Duration::from_secs(30);
+/// How often a silent program is asked whether it has exited.
+const POLL: Duration = Duration::from_millis(500);
 
 /// Prints a command, runs it with the standard streams of this process, and returns whether it succeeded.
 pub(crate) fn succeeds(command: &mut Command) -> io::Result<bool> {
     print(command);
-    Ok(durations::record(command, Command::status)?.success())
+    Ok(command.status()?.success())
 }
 
-/// Prints a command, runs it, prints its output, and calls `on_line` with each line of it.
+/// How a program ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    Exited(ExitStatus),
+    /// It printed nothing for this time and was killed.
+    Killed(Duration),
+}
+
+/// Prints a command, runs it, prints its output, and calls `on_line` with each line. `on_line` returns whether the
+/// program has printed its result. A program that prints nothing for `longest_silence` is killed.
 ///
 /// Standard output and standard error share one pipe, so that their lines stay in order. The function returns when
 /// the program has exited, not when the pipe is closed: a process that the program leaves behind, such as a Wine
-/// service, can keep the pipe open indefinitely.
-pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> io::Result<ExitStatus> {
-    stream_shown(command, |line| {
-        on_line(line);
-        true
-    })
+/// service, can keep the pipe open.
+pub(crate) fn stream(
+    command: &mut Command,
+    longest_silence: Duration,
+    on_line: impl FnMut(&str) -> bool,
+) -> io::Result<End> {
+    stream_within(command, on_line, [longest_silence, LONGEST_END])
 }
-
-/// Does what [`stream`] does, but prints only the lines for which `is_shown` returns `true`.
-pub(crate) fn stream_shown(command: &mut Command, is_shown: impl FnMut(&str) -> bool) -> io::Result<ExitStatus> {
-    stream_within(command, is_shown, LAST_THREADS)
-}
-
-/// How long the other threads of a program may take to end after its first thread has ended.
-const LAST_THREADS: Duration = Duration::from_secs(30);
 
 fn stream_within(
     command: &mut Command,
-    mut is_shown: impl FnMut(&str) -> bool,
-    last_threads: Duration,
-) -> io::Result<ExitStatus> {
-    const QUIET: Duration = Duration::from_millis(500);
+    mut on_line: impl FnMut(&str) -> bool,
+    [longest_silence, longest_end]: [Duration; 2],
+) -> io::Result<End> {
     print(command);
     let (reader, writer) = io::pipe()?;
     let mut child = command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).spawn()?;
@@ -55,43 +63,34 @@ fn stream_within(
             }
         }
     });
-    let (mut exited, mut first_ended) = (None, None);
+    let mut exited = None;
+    let mut limit = longest_silence;
+    let mut last_line = Instant::now();
     loop {
-        match lines.recv_timeout(QUIET) {
+        match lines.recv_timeout(POLL) {
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes);
                 let text = text.trim_end_matches('\r');
-                if is_shown(text) {
-                    println!("{text}");
+                println!("{text}");
+                last_line = Instant::now();
+                if on_line(text) {
+                    limit = longest_end;
                 }
             }
+            Err(RecvTimeoutError::Disconnected) => return child.wait().map(End::Exited),
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(status) = exited {
-                    return Ok(status);
+                    return Ok(End::Exited(status));
                 }
                 exited = child.try_wait()?;
-                // A thread of a program can hang while Wine ends the program.
-                if exited.is_none()
-                    && let Some(success) = first_thread_ended(child.id())
-                    && first_ended.get_or_insert_with(Instant::now).elapsed() >= last_threads
-                {
-                    println!("{}: a thread hangs although the program has ended; killed", typed(command));
+                if exited.is_none() && last_line.elapsed() > limit {
                     child.kill()?;
-                    let killed = child.wait()?;
-                    return Ok(if success { ExitStatus::default() } else { killed });
+                    child.wait()?;
+                    return Ok(End::Killed(limit));
                 }
             }
-            Err(RecvTimeoutError::Disconnected) => return child.wait(),
         }
     }
-}
-
-/// Returns whether the first thread of a process has ended with success, or `None` if it has not ended. Only Linux tells.
-fn first_thread_ended(process: u32) -> Option<bool> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name in parentheses may contain anything. The state follows it, and the last field is the exit code.
-    let fields = stat.rsplit_once(')')?.1;
-    fields.trim_start().starts_with('Z').then(|| fields.split_whitespace().last() == Some("0"))
 }
 
 /// Runs a program and returns its standard output without the final newline, or `None` if the program fails.
@@ -120,22 +119,6 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Returns a copy of a command: program, arguments, environment and working directory.
-pub(crate) fn copy(command: &Command) -> Command {
-    let mut copy = Command::new(command.get_program());
-    copy.args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => copy.env(name, value),
-            None => copy.env_remove(name),
-        };
-    }
-    if let Some(folder) = command.get_current_dir() {
-        copy.current_dir(folder);
-    }
-    copy
-}
-
 /// Formats a command as one would type it, without its environment.
 pub(crate) fn typed(command: &Command) -> String {
     let program = command.get_program();
@@ -153,59 +136,37 @@ pub(crate) fn print(command: &Command) {
 mod tests {
     use super::*;
 
+    fn run(script: &str, limits: [Duration; 2]) -> Option<(End, Vec<String>)> {
+        let mut lines = Vec::new();
+        let mut shell = Command::new(find("sh")?);
+        let on_line = |line: &str| {
+            lines.push(line.to_owned());
+            line == "result"
+        };
+        let end = stream_within(shell.args(["-c", script]), on_line, limits).expect("a shell");
+        Some((end, lines))
+    }
+
     #[test]
     fn a_process_left_behind_does_not_delay_the_result() {
-        let Some(shell) = find("sh") else {
+        let Some((end, lines)) = run("echo one; (sleep 9; echo 3) & echo two >&2; exit 3", [SILENCE_OF_TESTS; 2])
+        else {
             println!("skipped: a_process_left_behind_does_not_delay_the_result: sh is not on the PATH");
             return;
         };
-        let mut lines = Vec::new();
-        let status = stream(
-            Command::new(shell).args(["-c", "echo one; (sleep 9; echo three) & echo two >&2; exit 3"]),
-            |line| {
-                lines.push(line.to_owned());
-            },
-        );
-        assert_eq!(status.expect("a shell").code(), Some(3));
+        assert!(matches!(end, End::Exited(status) if status.code() == Some(3)), "{end:?}");
         assert_eq!(lines, ["one", "two"]);
     }
 
     #[test]
-    fn a_thread_that_hangs_after_the_end_of_its_program_does_not_delay_the_result() {
-        const NAME: &str = "a_thread_that_hangs_after_the_end_of_its_program_does_not_delay_the_result";
-        let Some(python) = find("python3").filter(|_| std::env::consts::OS == "linux") else {
-            println!("skipped: {NAME}: this is not Linux, or python3 is not on the PATH");
-            return;
-        };
-        for (code, success) in [(0, true), (3, false)] {
-            // The system call `exit` ends the calling thread alone.
-            let program = format!(
-                "import ctypes, platform, threading, time\n\
-                 threading.Thread(target=time.sleep, args=(60,)).start()\n\
-                 print('ended', flush=True)\n\
-                 ctypes.CDLL(None).syscall(60 if platform.machine() == 'x86_64' else 93, {code})"
-            );
-            let mut lines = Vec::new();
-            let mut command = Command::new(&python);
-            let status = stream_within(
-                command.args(["-c", &program]),
-                |line| {
-                    lines.push(line.to_owned());
-                    true
-                },
-                Duration::from_millis(100),
-            );
-            assert_eq!((status.expect("python").success(), &lines[..]), (success, &["ended".to_owned()][..]));
+    fn a_program_that_hangs_is_killed_and_sooner_after_its_result() {
+        let (long, short) = (Duration::from_mins(1), Duration::from_millis(1));
+        for (script, limits) in [("exec sleep 50", [short, long]), ("echo result; exec sleep 50", [long, short])] {
+            let Some((end, _)) = run(script, limits) else {
+                println!("skipped: a_program_that_hangs_is_killed_and_sooner_after_its_result: sh is not on the PATH");
+                return;
+            };
+            assert!(matches!(end, End::Killed(limit) if limit == short), "{end:?}");
         }
-    }
-
-    #[test]
-    fn a_copied_command_keeps_arguments_and_environment() {
-        let mut command = Command::new("cargo");
-        command.arg("test").env("A", "1").env_remove("B").current_dir("/");
-        let copy = copy(&command);
-        assert_eq!(typed(&copy), "cargo test");
-        assert!(copy.get_envs().eq(command.get_envs()));
-        assert_eq!(copy.get_current_dir(), command.get_current_dir());
     }
 }

@@ -1,20 +1,21 @@
-//! The simulation tests of reliability, `verify/simtest`, in their release build, because they run several hundred
+//! `cargo xtask prove`: the simulation tests of `verify/simtest`, in their release build, because they run several hundred
 //! thousand cases.
 
 use clap::Args;
 
-use crate::{Error, process, workspace};
+use crate::summary::Summary;
+use crate::workspace;
 
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct Options {
     /// Arguments of the program `prove`, such as `--seeds 100` or `--case ...`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
 
-/// Runs the program `prove`.
-pub(crate) fn run(options: &Options) -> Result<bool, Error> {
+/// Runs the program `prove`, which counts as one test.
+pub(crate) fn run(options: &Options) -> Summary {
     let mut cargo = workspace::cargo();
     cargo.args(["run", "--release", "--package", "csi-proxy-simtest", "--bin", "prove", "--"]).args(&options.arguments);
-    Ok(process::succeeds(&mut cargo)?)
+    Summary::of_check("prove", &mut cargo)
 }

@@ -1,11 +1,13 @@
 //! The result of a test run: how many tests passed, failed and were skipped, and how long its steps took.
-//!
-//! Test programs other than libtest's print the line `N passed, N failed, N skipped`, which is also this one's last line.
 
 use std::fmt;
+use std::fs;
 use std::ops::AddAssign;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
-use crate::durations::Step;
+use crate::process::{self, End};
+use crate::{Error, test_output};
 
 /// A test, or a whole part of the tests, that did not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,14 +19,6 @@ pub(crate) struct Skip {
 impl Skip {
     pub(crate) fn new(name: &str, reason: &str) -> Self {
         Self { name: name.into(), reason: reason.into() }
-    }
-
-    /// Parses `skipped: <name>: <reason>`, the line that a test prints if it cannot run on this machine.
-    ///
-    /// A name can contain `::`, so it ends at the first colon that is followed by a space.
-    pub(crate) fn from_line(line: &str) -> Option<Self> {
-        let (name, reason) = line.strip_prefix("skipped: ")?.split_once(": ")?;
-        Some(Self::new(name.trim(), reason.trim()))
     }
 }
 
@@ -43,6 +37,15 @@ impl Failure {
     }
 }
 
+/// How long a part of the run took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    name: String,
+    wall: Duration,
+    /// CPU time of the programs that have ended. Wine's services are missing in it.
+    cpu: Duration,
+}
+
 /// The results of any number of tests and checks. Summaries are added up with `+=`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
@@ -52,8 +55,8 @@ pub(crate) struct Summary {
     pub(crate) steps: Vec<Step>,
 }
 
-/// How many lines of a failed test's output are repeated in the report.
-const REPEATED_LINES: usize = 30;
+/// How many lines of a failed test's output the report repeats, the first and the last ones.
+const REPEATED_LINES: usize = 40;
 
 impl Summary {
     /// One passed test or check.
@@ -71,12 +74,70 @@ impl Summary {
         Self { failed: vec![Failure::new(name)], ..Self::default() }
     }
 
+    /// The result of a task that counts as one check and has printed why it failed.
+    pub(crate) fn of_result(name: &str, succeeded: Result<bool, Error>) -> Self {
+        match succeeded {
+            Ok(true) => Self::passed(),
+            Ok(false) => Self::failed(&format!("{name}: see its output above")),
+            Err(error) => Self::failed(&format!("{name}: {error}")),
+        }
+    }
+
+    /// Runs a command that counts as one check.
+    pub(crate) fn of_check(name: &str, command: &mut Command) -> Self {
+        let mut output = Vec::new();
+        let end = process::stream(command, process::SILENCE_OF_CHECKS, |line| {
+            output.push(line.to_owned());
+            false
+        });
+        let why = match end {
+            Ok(End::Exited(status)) if status.success() => return Self::passed(),
+            Ok(End::Exited(status)) => format!("`{}` ended with {status}", process::typed(command)),
+            Ok(End::Killed(limit)) => format!("`{}` printed nothing for {limit:?}", process::typed(command)),
+            Err(error) => format!("`{}`: {error}", process::typed(command)),
+        };
+        let output = output.split_off(output.len().saturating_sub(REPEATED_LINES));
+        Self { failed: vec![Failure { name: format!("{name}: {why}"), output }], ..Self::default() }
+    }
+
+    /// Runs a program and reads the results that it prints.
+    pub(crate) fn of_tests(command: &mut Command) -> Self {
+        Self::read(command, process::SILENCE_OF_TESTS, false)
+    }
+
+    /// Runs a program that ends after its first result, and reads that result.
+    pub(crate) fn of_test_program(command: &mut Command) -> Self {
+        Self::read(command, process::SILENCE_OF_TESTS, true)
+    }
+
+    /// Runs a program that compiles, and prints nothing meanwhile, and reads the results that it prints.
+    pub(crate) fn of_compiling_tests(command: &mut Command) -> Self {
+        Self::read(command, process::SILENCE_OF_CHECKS, false)
+    }
+
+    fn read(command: &mut Command, longest_silence: Duration, ends_with_result: bool) -> Self {
+        let mut output = test_output::Reader::default();
+        match process::stream(command, longest_silence, |line| output.line(line) && ends_with_result) {
+            Ok(end) => output.summary(&process::typed(command), &end),
+            Err(error) => Self::failed(&format!("`{}`: {error}", process::typed(command))),
+        }
+    }
+
+    /// Runs a part of the tests and adds how long it took. A part that cannot run is a failure.
+    pub(crate) fn of_step(name: &str, run: impl FnOnce() -> Result<Self, Error>) -> Self {
+        let (start, cpu) = (Instant::now(), cpu_time_of_children());
+        let mut summary = run().unwrap_or_else(|error| Self::failed(&format!("{name}: {error}")));
+        let cpu = cpu_time_of_children().saturating_sub(cpu);
+        summary.steps.push(Step { name: name.to_owned(), wall: start.elapsed(), cpu });
+        summary
+    }
+
     pub(crate) fn is_success(&self) -> bool {
         self.failed.is_empty()
     }
 
     /// Returns the skipped tests, the failed tests with their output, and the counts on a line of their own.
-    pub(crate) fn report(&self) -> Vec<String> {
+    fn report(&self) -> Vec<String> {
         let skipped = self.skipped.iter().map(|Skip { name, reason }| format!("skipped: {name}: {reason}"));
         let failed = self.failed.iter().flat_map(|Failure { name, output }| {
             let output = output.iter().take(REPEATED_LINES).map(|line| format!("    {line}"));
@@ -88,12 +149,25 @@ impl Summary {
     /// Prints how long the steps took, then the report. Returns whether no test failed.
     pub(crate) fn print(&self) -> bool {
         if !self.steps.is_empty() {
-            print!("\n{}", Step::table(&self.steps));
+            println!("\n{:<44}{:>9}{:>9}", "step", "wall s", "CPU s");
+        }
+        for Step { name, wall, cpu } in &self.steps {
+            println!("{name:<44}{:>9.1}{:>9.1}", wall.as_secs_f64(), cpu.as_secs_f64());
         }
         println!();
         self.report().iter().for_each(|line| println!("{line}"));
         self.is_success()
     }
+}
+
+/// Returns the CPU time of the programs that this process has started and that have ended. Only Linux shows it.
+fn cpu_time_of_children() -> Duration {
+    const TICK: Duration = Duration::from_millis(10);
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name in parentheses may contain spaces. Fields 16 and 17 of the file are the times of children.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    let ticks: u32 = fields.skip(13).take(2).filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
+    TICK * ticks
 }
 
 impl AddAssign for Summary {
@@ -111,25 +185,9 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Parses a line that consists of `N passed, N failed, N skipped`.
-pub(crate) fn counts(line: &str) -> Option<[usize; 3]> {
-    let mut parts = line.trim().split(", ");
-    let mut count = |word: &str| parts.next()?.strip_suffix(word)?.strip_suffix(' ')?.parse().ok();
-    let counts = [count("passed")?, count("failed")?, count("skipped")?];
-    parts.next().is_none().then_some(counts)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_printed_counts_can_be_parsed() {
-        let failed = vec![Failure::new("a"), Failure::new("b")];
-        let summary = Summary { passed: 7, failed, skipped: vec![Skip::new("c", "d")], steps: Vec::new() };
-        assert_eq!(summary.to_string(), "7 passed, 2 failed, 1 skipped");
-        assert_eq!(counts(&summary.to_string()), Some([7, 2, 1]));
-    }
 
     #[test]
     fn failed_tests_are_reported_after_skipped_ones_with_their_output() {
@@ -142,29 +200,19 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_not_parsed_as_counts() {
-        for line in ["", "7 passed", "7 passed, 2 failed, 1 skipped, 3 more", "x passed, 2 failed, 1 skipped"] {
-            assert_eq!(counts(line), None, "{line:?}");
-        }
-    }
-
-    #[test]
-    fn a_skipped_line_has_a_name_and_a_reason() {
-        assert_eq!(
-            Skip::from_line("skipped: transport::tests::first_instance: Wine does not enforce it: 8.0"),
-            Some(Skip::new("transport::tests::first_instance", "Wine does not enforce it: 8.0"))
-        );
-        assert_eq!(Skip::from_line("skipped: without a reason"), None);
-        assert_eq!(Skip::from_line("  skipped: indented: a reason"), None);
-    }
-
-    #[test]
     fn one_failure_makes_the_sum_a_failure() {
         let mut sum = Summary { passed: 100, ..Summary::default() };
-        assert!(sum.is_success());
         sum += Summary::skipped("windows", "no Wine");
         assert!(sum.is_success());
         sum += Summary::failed("cargo test exited with 101");
         assert!(!sum.is_success());
+    }
+
+    #[test]
+    fn a_check_that_fails_is_reported_with_the_end_of_its_output() {
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let summary = Summary::of_check("a check", command.arg("--no-such-option"));
+        assert!(summary.failed[0].name.starts_with("a check: `"), "{summary:?}");
+        assert!(summary.failed[0].output.iter().any(|line| line.contains("--no-such-option")), "{summary:?}");
     }
 }

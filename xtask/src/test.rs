@@ -1,17 +1,13 @@
-//! All tests, in one run with one summary at its end.
+//! `cargo xtask test`: all tests of the program, in one run with one summary at its end.
 
-use std::io;
+use std::path::PathBuf;
+use std::process::Command;
 
 use clap::{Args, ValueEnum};
 
 use crate::summary::Summary;
-use crate::{
-    Error, apt, bench, call_costs, checks, durations, facts, go, libtest, process, python, sensitivity, soak, windows,
-    workspace,
-};
-
-mod alerts;
-mod deploy;
+use crate::test_programs::Program;
+use crate::{Error, checks, deploy, facts, go, process, setup, soak, test_programs, windows, workspace};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -29,115 +25,90 @@ pub(crate) enum Part {
     Linux,
     /// The tests of the Windows programs, under Wine or on Windows itself
     Windows,
-    /// The instructions of calls, compared with docs/call-costs.md
-    CallCosts,
     /// The facts about Windows, on the simulated node and under Wine, and their page
     Facts,
-    /// The published Go client, as deployed drivers use it, against the server
+    /// The published Go client, as deployed drivers use it, and the example node plugins
     Go,
-    /// The benchmark: every measurement once and briefly, so that it is known to work
-    Bench,
     /// The manifests, the chart, the admission policy and the alert rules in `deploy`
     Deploy,
-    /// Patches that each break a rule, which the simulation tests must detect
-    Sensitivity,
 }
 
 /// Runs what the options select.
-pub(crate) fn task(options: &Options) -> Result<Summary, Error> {
-    if options.quick { quick() } else { Ok(run(&options.parts)) }
+pub(crate) fn task(options: &Options) -> Summary {
+    if options.quick { quick() } else { run(&options.parts) }
 }
 
-/// Runs these parts, or all if there are none.
+/// Runs these parts, or all if the list is empty.
 pub(crate) fn run(parts: &[Part]) -> Summary {
     let parts = if parts.is_empty() { Part::value_variants() } else { parts };
     let mut sum = Summary::default();
     for part in parts {
         let name = part.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
-        let (summary, step) = durations::measure(&name, || match part {
-            Part::Linux => linux(),
-            Part::Windows => windows::test(),
-            Part::CallCosts => call_costs::test(),
+        // After a part that fails, the others run nevertheless.
+        sum += Summary::of_step(&name, || match part {
+            Part::Linux => Ok(linux()),
+            Part::Windows => Ok(windows::test()),
             Part::Facts => facts::test(),
             Part::Go => go::test(),
-            Part::Bench => bench::test(),
             Part::Deploy => deploy::test(),
-            Part::Sensitivity => sensitivity::run(),
         });
-        sum.steps.push(step);
-        // The other parts run nevertheless.
-        sum += summary.unwrap_or_else(|error| Summary::failed(&format!("cargo xtask test {name}: {error}")));
     }
     sum
 }
 
-/// Checks format and lints and runs the Linux tests, of which the long ones are shortened.
-fn quick() -> Result<Summary, Error> {
-    const FEWER_CASES: [(&str, &str); 2] = [("PROPTEST_CASES", "16"), (soak::SECONDS, "3")];
-    let mut sum = checks::format();
-    sum += checks::clippy();
-    let (summary, step) = durations::measure("tests", || {
-        let mut cargo = workspace::cargo();
-        // Documentation examples are left out: each is a program to be linked.
-        libtest::run(cargo.args(["test", "--workspace", "--all-targets"]).envs(FEWER_CASES))
+/// Checks format and lints and runs the Linux tests, the long ones with fewer cases.
+fn quick() -> Summary {
+    let mut sum = checks::run(&[("format", checks::format), ("clippy", checks::clippy)]);
+    // Documentation examples are left out: each is a program to be linked.
+    sum += test_programs::run("tests", workspace::cargo().args(["test", "--workspace"]), |program| {
+        let mut command = test_command(program);
+        command.env("PROPTEST_CASES", "16").env(soak::SECONDS, "3");
+        Some(command)
     });
-    sum.steps.push(step);
-    sum += summary?;
-    Ok(sum)
+    sum
 }
 
-fn linux() -> Result<Summary, Error> {
+fn linux() -> Summary {
     // On Windows, the part `windows` runs the tests of all packages.
     if std::env::consts::OS == "windows" {
-        return Ok(Summary::default());
+        return Summary::default();
     }
     let mut sum = Summary::default();
-    install_tools();
-    let mut cargo = workspace::cargo();
-    cargo.args(["test", "--workspace"]);
-    match python::interpreter() {
-        None => {}
-        Some(Ok(python)) => {
-            cargo.env("CSI_PROXY_PYTHON", python);
-        }
-        Some(Err(reason)) => sum += Summary::skipped("the Python client", &reason),
+    if setup::python().is_none() {
+        sum += Summary::skipped("the Python client", "its packages are not installed");
     }
-    sum += libtest::run(&mut cargo)?;
-    sum += executor_model()?;
-    Ok(sum)
+    sum += test_programs::run("linux", workspace::cargo().args(["test", "--workspace"]), |program| {
+        Some(test_command(program))
+    });
+    sum += Summary::of_step("linux: documentation examples", || {
+        Ok(Summary::of_compiling_tests(workspace::cargo().args(["test", "--workspace", "--doc"])))
+    });
+    sum
 }
 
-/// Runs the executor under a scheduler that chooses the interleavings. The model is a workspace of its own.
-fn executor_model() -> io::Result<Summary> {
-    let mut cargo = workspace::cargo();
-    cargo.args(["test", "--lib", "--manifest-path", "verify/executor-model/Cargo.toml"]);
-    // The panics of the tests that expect one are long enough without their backtraces.
-    cargo.arg("--target-dir").arg(workspace::target().join("executor-model")).env("RUST_BACKTRACE", "0");
-    libtest::run(&mut cargo)
+fn test_command(program: &Program) -> Command {
+    let mut command = Command::new(&program.file);
+    if let Some(python) = setup::python() {
+        command.env("CSI_PROXY_PYTHON", python);
+    }
+    command
 }
 
-/// Programs that tests run, most of them to compare their output with ours, and the Debian packages that contain them.
-const TOOLS: [(&str, &str); 11] = [
-    ("sg_inq", "sg3-utils"),
-    ("dmidecode", "dmidecode"),
-    ("sfdisk", "fdisk"),
-    ("sgdisk", "gdisk"),
-    ("mkswap", "util-linux"),
-    ("mkfs.ext4", "e2fsprogs"),
-    ("mkfs.vfat", "dosfstools"),
-    ("mkfs.xfs", "xfsprogs"),
-    ("mkfs.btrfs", "btrfs-progs"),
-    ("mkfs.ntfs", "ntfs-3g"),
-    ("curl", "curl"),
-];
+/// A test program of csi-proxy-sim. Cargo builds csi-proxy-sim with it.
+pub(crate) const SIMULATOR_TEST: &str = "demo";
 
-/// Installs the missing ones of [`TOOLS`] if that is allowed. A test whose program is missing reports itself skipped.
-fn install_tools() {
-    let missing: Vec<_> =
-        TOOLS.iter().filter(|(program, _)| process::find(program).is_none()).map(|(_, package)| *package).collect();
-    if !missing.is_empty()
-        && let Err(reason) = apt::install(&missing)
-    {
-        println!("{reason}");
+/// Returns csi-proxy-sim for tests, after building it.
+pub(crate) fn simulator() -> Result<PathBuf, Error> {
+    debug_program(windows::SIMULATOR, SIMULATOR_TEST)
+}
+
+/// Returns a program for tests, after building it with the features with which [`linux`] builds all packages. Cargo builds
+/// it with `test`, a test program of the same package.
+pub(crate) fn debug_program(program: &str, test: &str) -> Result<PathBuf, Error> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["test", "--workspace", "--no-run", "--test", test]);
+    if !process::succeeds(&mut cargo)? {
+        return Err(format!("`{}` failed", process::typed(&cargo)).into());
     }
+    Ok(workspace::target().join("debug").join(format!("{program}{}", std::env::consts::EXE_SUFFIX)))
 }

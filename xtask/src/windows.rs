@@ -10,9 +10,12 @@ use std::process::Command;
 
 use cargo_metadata::{Metadata, Package};
 use clap::Subcommand;
+use object::read::pe::PeFile64;
+use object::read::{NameOrOrdinal, Object as _};
 
 use crate::summary::Summary;
-use crate::{Error, apt, bench, facts, imports, libtest, process, soak, vhd, wine, workspace};
+use crate::test_programs::Program;
+use crate::{Error, bench, facts, process, soak, test, test_programs, vhd, wine, workspace};
 
 pub(crate) mod driver;
 
@@ -33,19 +36,14 @@ pub(crate) enum Task {
 }
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
-const LINKER: &str = "x86_64-w64-mingw32-gcc";
+pub(crate) const LINKER: &str = "x86_64-w64-mingw32-gcc";
+/// The Debian package of the linker.
+pub(crate) const LINKER_PACKAGE: &str = "gcc-mingw-w64-x86-64";
 /// The packages with code that only Windows runs.
-const PACKAGES: [&str; 7] = [
-    facts::PACKAGE,
-    "csi-proxy-os-win32",
-    "csi-proxy-transport",
-    "csi-proxy",
-    SIMULATOR,
-    soak::PACKAGE,
-    bench::PACKAGE,
-];
+const PACKAGES: [&str; 7] =
+    [facts::PACKAGE, "csi-proxy-os-win32", "csi-proxy-transport", DAEMON, SIMULATOR, soak::PACKAGE, bench::PACKAGE];
 const DAEMON: &str = "csi-proxy";
-const SIMULATOR: &str = "csi-proxy-sim";
+pub(crate) const SIMULATOR: &str = "csi-proxy-sim";
 const ADMIN_TOOL: &str = "csi-proxyctl";
 /// The packages whose programs are shipped.
 const SHIPPED_PACKAGES: [&str; 2] = [DAEMON, ADMIN_TOOL];
@@ -54,29 +52,24 @@ const SHIPPED: &str = "dist";
 /// The largest size of a program in bytes.
 const LARGEST: u64 = 6_000_000;
 
-pub(crate) fn run(task: &Task) -> Result<bool, Error> {
+pub(crate) fn run(task: &Task) -> Result<Summary, Error> {
     match task {
-        Task::Build => build(),
-        Task::Clippy => Ok(clippy()??),
-        Task::Disks => Ok(build()? && vhd::test()?),
-        Task::Facts => vhd::check_facts(),
-        Task::Test => Ok(test()?.print()),
-        Task::Driver(options) => driver::run(options),
-    }
-}
-
-/// Builds the daemon into dist/.
-fn build() -> Result<bool, Error> {
-    match daemon() {
-        Ok(_) => Ok(true),
-        Err(NoDaemon::NoCompiler(reason) | NoDaemon::Broken(reason)) => Err(reason.into()),
+        Task::Build => Ok(Summary::of_result("build", Ok(daemon()?.is_file()))),
+        Task::Clippy => Ok(Summary::of_check("clippy for Windows", &mut clippy_command()?)),
+        Task::Disks => {
+            daemon()?;
+            vhd::test()
+        }
+        Task::Facts => Ok(Summary::of_result("facts", vhd::check_facts())),
+        Task::Test => Ok(test()),
+        Task::Driver(options) => Ok(Summary::of_result("driver", driver::run(options))),
     }
 }
 
 /// Builds the programs of [`SHIPPED_PACKAGES`] into dist/, optimised, stripped and statically linked, and checks their
 /// size, that they cannot start other programs, and that they have their resources.
 fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
-    build_as_shipped(toolchain, &SHIPPED_PACKAGES)?;
+    build_as_shipped(toolchain)?;
     let dist = workspace::root().join("dist");
     fs::create_dir_all(&dist)?;
     for name in programs(&workspace::metadata()?) {
@@ -92,8 +85,7 @@ fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
         if let Some(missing) = missing_resource(&file, &name) {
             return Err(format!("{} has no {missing}", program.display()).into());
         }
-        let starting =
-            imports::that_start_programs(&file).ok_or_else(|| format!("{} has no import table", program.display()))?;
+        let starting = imports_that_start_programs(&file)?;
         if !starting.is_empty() {
             return Err(format!("{} imports {}", program.display(), starting.join(", ")).into());
         }
@@ -101,10 +93,10 @@ fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
     Ok(dist.join(format!("{DAEMON}.exe")))
 }
 
-/// Builds packages with the profile of the shipped programs.
-fn build_as_shipped(toolchain: Toolchain, packages: &[&str]) -> Result<(), Error> {
+/// Builds the shipped programs with their profile.
+fn build_as_shipped(toolchain: Toolchain) -> Result<(), Error> {
     let mut cargo = toolchain.cargo("build");
-    cargo.args(["--profile", SHIPPED]).args(packages.iter().flat_map(|package| ["-p", package]));
+    cargo.args(["--profile", SHIPPED]).args(SHIPPED_PACKAGES.iter().flat_map(|package| ["-p", package]));
     // Link the C runtime statically: nodes do not have its redistributable package installed.
     toolchain.set_rustflags(&mut cargo, "-C target-feature=+crt-static");
     if process::succeeds(&mut cargo)? { Ok(()) } else { Err(format!("{} failed", process::typed(&cargo)).into()) }
@@ -121,14 +113,33 @@ fn missing_resource(file: &[u8], name: &str) -> Option<&'static str> {
     (!contains(br#"<requestedExecutionLevel level="asInvoker""#)).then_some("manifest")
 }
 
-/// Builds a program of a package for tests.
-fn build_debug(toolchain: Toolchain, package: &str, program: &str) -> Result<PathBuf, Error> {
-    let mut cargo = toolchain.cargo("build");
-    cargo.args(["-p", package, "--bin", program]);
-    if !process::succeeds(&mut cargo)? {
-        return Err(format!("{} failed", process::typed(&cargo)).into());
+/// The beginnings of the names of functions that start a program.
+const STARTS_A_PROGRAM: [&str; 11] = [
+    "CreateProcess",
+    "NtCreateProcess",
+    "NtCreateUserProcess",
+    "RtlCreateUserProcess",
+    "ShellExecute",
+    "WinExec",
+    "_exec",
+    "_popen",
+    "_spawn",
+    "_wspawn",
+    "system",
+];
+
+/// Returns the functions that a program imports and that start programs.
+fn imports_that_start_programs(file: &[u8]) -> Result<Vec<String>, Error> {
+    let program = PeFile64::parse(file)?;
+    let imports = program.imports()?.collect::<Result<Vec<_>, _>>()?;
+    if imports.is_empty() {
+        return Err("the program has no import table".into());
     }
-    Ok(toolchain.folder("debug").join(format!("{program}.exe")))
+    let names = imports.iter().filter_map(|import| match import.name() {
+        NameOrOrdinal::Name(name) => Some(String::from_utf8_lossy(name).into_owned()),
+        NameOrOrdinal::Ordinal(_) => None,
+    });
+    Ok(names.filter(|name| STARTS_A_PROGRAM.iter().any(|start| name.starts_with(start))).collect())
 }
 
 fn megabytes(bytes: u64) -> String {
@@ -136,59 +147,68 @@ fn megabytes(bytes: u64) -> String {
     format!("{}.{:03} MB", kilobytes / 1000, kilobytes % 1000)
 }
 
-/// Runs clippy and returns whether it found nothing. The inner error states which compiler is missing.
-pub(crate) fn clippy() -> Result<Result<bool, String>, Error> {
-    let toolchain = match Toolchain::find_or_install() {
-        Ok(toolchain) => toolchain,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    let mut cargo = toolchain.cargo("clippy");
-    cargo.args(packages(&workspace::metadata()?, |_| true)).args(["--all-targets", "--", "-D", "warnings"]);
-    Ok(Ok(process::succeeds(&mut cargo)?))
+/// Returns the command that runs clippy on the packages with Windows code, or which compiler is missing.
+pub(crate) fn clippy_command() -> Result<Command, String> {
+    let mut cargo = Toolchain::find()?.cargo("clippy");
+    cargo.args(packages()).args(["--all-targets", "--", "-D", "warnings"]);
+    Ok(cargo)
 }
 
 /// Runs the Windows tests, under Wine unless this is Windows. They are skipped if a program they need is missing.
-pub(crate) fn test() -> Result<Summary, Error> {
-    tests("Windows tests", |toolchain, cargo| {
-        if toolchain == Toolchain::Windows {
-            cargo.arg("--workspace");
-        } else {
-            // `cargo xtask facts` checks the facts under Wine.
-            cargo.args(packages(&workspace::metadata()?, |name| name != facts::PACKAGE));
-        }
-        Ok(())
-    })
+pub(crate) fn test() -> Summary {
+    let toolchain = match Toolchain::find() {
+        Ok(toolchain) => toolchain,
+        Err(reason) => return Summary::skipped("Windows tests", &reason),
+    };
+    if toolchain == Toolchain::Windows {
+        let mut cargo = workspace::cargo();
+        return test_programs::run("windows", cargo.args(["test", "--workspace"]), |program| {
+            Some(Command::new(&program.file))
+        });
+    }
+    let mut cargo = toolchain.cargo("test");
+    // `cargo xtask facts` checks the facts under Wine.
+    under_wine("windows", cargo.args(packages()), |program| !program.folder.ends_with("verify/facts"), &[])
 }
 
 /// Runs the soak test of the release build for this many seconds.
-pub(crate) fn soak(seconds: &str) -> Result<Summary, Error> {
-    tests("the soak test of the Windows program", |toolchain, cargo| {
-        let mut build = toolchain.cargo("build");
-        if !process::succeeds(build.args(["--release", "-p", soak::PROGRAM]))? {
-            return Err(format!("{} failed", process::typed(&build)).into());
-        }
-        cargo.args(["--release", "-p", soak::PACKAGE]).env(soak::SECONDS, seconds);
-        Ok(())
+pub(crate) fn soak(seconds: &str) -> Summary {
+    const NAME: &str = "soak of the Windows program";
+    let toolchain = match Toolchain::find() {
+        Ok(toolchain) => toolchain,
+        Err(reason) => return Summary::skipped(NAME, &reason),
+    };
+    let mut cargo = toolchain.cargo("test");
+    cargo.args(packages()).args(["--release", "--test", soak::TARGET, "--test", test::SIMULATOR_TEST]);
+    let environment = [(soak::SECONDS, seconds)];
+    let is_run = |program: &Program| program.target == soak::TARGET;
+    if toolchain == Toolchain::Windows {
+        return test_programs::run(NAME, &mut cargo, |program| {
+            is_run(program).then(|| with_environment(Command::new(&program.file), &environment))
+        });
+    }
+    under_wine(NAME, &mut cargo, is_run, &environment)
+}
+
+/// Builds tests for Windows and runs those for which `is_run` returns `true`.
+fn under_wine(
+    name: &str,
+    cargo: &mut Command,
+    is_run: impl Fn(&Program) -> bool,
+    environment: &[(&str, &str)],
+) -> Summary {
+    let prefix = match wine::Prefix::start() {
+        Ok(prefix) => prefix,
+        Err(reason) => return Summary::skipped(name, &reason),
+    };
+    test_programs::run(name, cargo, |program| {
+        is_run(program).then(|| with_environment(prefix.command(&program.file), environment))
     })
 }
 
-/// Runs the tests that `select` adds to the command. They are skipped as `name` if a program they need is missing.
-fn tests(name: &str, select: impl FnOnce(Toolchain, &mut Command) -> Result<(), Error>) -> Result<Summary, Error> {
-    let toolchain = match Toolchain::find_or_install() {
-        Ok(toolchain) => toolchain,
-        Err(reason) => return Ok(Summary::skipped(name, &reason)),
-    };
-    let mut cargo = toolchain.cargo("test");
-    select(toolchain, &mut cargo)?;
-    if toolchain == Toolchain::Windows {
-        return Ok(libtest::run(&mut cargo)?);
-    }
-    let prefix = match wine::Prefix::start() {
-        Ok(prefix) => prefix,
-        Err(reason) => return Ok(Summary::skipped(name, &reason)),
-    };
-    prefix.enter(&mut cargo).env(variable("RUNNER"), prefix.loader());
-    Ok(libtest::run(&mut cargo)?)
+fn with_environment(mut command: Command, environment: &[(&str, &str)]) -> Command {
+    command.envs(environment.iter().copied());
+    command
 }
 
 /// Why a program for Windows could not be built.
@@ -199,10 +219,21 @@ pub(crate) enum NoDaemon {
     Broken(String),
 }
 
+impl From<NoDaemon> for Error {
+    fn from((NoDaemon::NoCompiler(reason) | NoDaemon::Broken(reason)): NoDaemon) -> Self {
+        reason.into()
+    }
+}
+
 /// Builds the daemon for Windows in the form that is shipped.
 pub(crate) fn daemon() -> Result<PathBuf, NoDaemon> {
-    let toolchain = Toolchain::find_or_install().map_err(NoDaemon::NoCompiler)?;
+    let toolchain = Toolchain::find().map_err(NoDaemon::NoCompiler)?;
     ship(toolchain).map_err(|error| NoDaemon::Broken(error.to_string()))
+}
+
+/// Returns the daemon for tests, after building it.
+pub(crate) fn debug_daemon() -> Result<PathBuf, NoDaemon> {
+    debug_program(DAEMON, DAEMON)
 }
 
 /// Returns the Windows program that serves a simulated node, after building it.
@@ -210,25 +241,35 @@ pub(crate) fn simulator() -> Result<PathBuf, NoDaemon> {
     debug_program(SIMULATOR, SIMULATOR)
 }
 
-/// Returns a Windows program for tests, after building it.
+/// Returns a Windows program for tests, after building it. `package` is one of [`PACKAGES`].
+///
+/// All of these packages are built as the command `test` builds them, so that no package is built again with other
+/// features. Cargo builds the programs of a package with its tests.
 pub(crate) fn debug_program(package: &str, program: &str) -> Result<PathBuf, NoDaemon> {
-    let toolchain = Toolchain::find_or_install().map_err(NoDaemon::NoCompiler)?;
-    build_debug(toolchain, package, program).map_err(|error| NoDaemon::Broken(error.to_string()))
+    assert!(PACKAGES.contains(&package), "{package} is in the list");
+    let toolchain = Toolchain::find().map_err(NoDaemon::NoCompiler)?;
+    let mut cargo = toolchain.cargo("test");
+    cargo.args(packages()).arg("--no-run");
+    match process::succeeds(&mut cargo) {
+        Ok(true) => Ok(toolchain.folder("debug").join(format!("{program}.exe"))),
+        _ => Err(NoDaemon::Broken(format!("`{}` failed", process::typed(&cargo)))),
+    }
 }
 
-/// Returns a Windows program for measurements, after building it as the shipped programs are built.
-pub(crate) fn optimised_program(package: &str, program: &str) -> Result<PathBuf, NoDaemon> {
-    let toolchain = Toolchain::find_or_install().map_err(NoDaemon::NoCompiler)?;
-    build_as_shipped(toolchain, &[package]).map_err(|error| NoDaemon::Broken(error.to_string()))?;
-    Ok(toolchain.folder(SHIPPED).join(format!("{program}.exe")))
+/// Returns the program of a package in its release build.
+pub(crate) fn release_program(package: &str) -> Result<PathBuf, NoDaemon> {
+    let toolchain = Toolchain::find().map_err(NoDaemon::NoCompiler)?;
+    let mut cargo = toolchain.cargo("build");
+    match process::succeeds(cargo.args(["--release", "-p", package])) {
+        Ok(true) => Ok(toolchain.folder("release").join(format!("{package}.exe"))),
+        _ => Err(NoDaemon::Broken(format!("`{}` failed", process::typed(&cargo)))),
+    }
 }
 
-/// Returns `-p <package>` for each selected package with Windows code in this tree, and the feature that only tests use.
-fn packages(metadata: &Metadata, select: impl Fn(&str) -> bool) -> Vec<&'static str> {
-    let packages = metadata.workspace_packages();
-    let has = |name: &str| packages.iter().any(|package| package.name == name);
-    let selected = PACKAGES.into_iter().filter(|name| has(name) && select(name)).flat_map(|name| ["-p", name]);
-    selected.chain(["--features", "csi-proxy-os-win32/process-usage"]).collect()
+/// Returns `-p <package>` for each package with Windows code, and the feature that only tests use.
+fn packages() -> impl Iterator<Item = &'static str> {
+    let selected = PACKAGES.into_iter().flat_map(|package| ["-p", package]);
+    selected.chain(["--features", "csi-proxy-os-win32/process-usage"])
 }
 
 /// Returns the file names of the shipped programs.
@@ -244,6 +285,14 @@ fn variable(setting: &str) -> String {
     format!("CARGO_TARGET_{}_{setting}", TARGET.to_uppercase().replace('-', "_"))
 }
 
+/// Returns the Debian packages of the missing compiler; none if a compiler is installed.
+pub(crate) fn missing_packages() -> Vec<&'static str> {
+    match Toolchain::installed() {
+        Some(_) => Vec::new(),
+        None => vec!["rustc-web", "cargo-web", "rust-web-src", "rust-web-clippy"],
+    }
+}
+
 /// A toolchain that builds Windows programs on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Toolchain {
@@ -256,36 +305,23 @@ enum Toolchain {
 }
 
 impl Toolchain {
-    /// Returns the toolchain to use and installs it if that is allowed. The error states what is missing.
-    fn find_or_install() -> Result<Self, String> {
+    /// Returns the toolchain to use, or what is missing.
+    fn find() -> Result<Self, String> {
         if std::env::consts::OS == "windows" {
             return Ok(Self::Windows);
         }
-        let missing = Self::missing();
-        if !missing.is_empty() {
-            apt::install(&missing).map_err(|reason| {
-                format!(
-                    "no compiler for {TARGET}: install it with `rustup target add {TARGET}` and install mingw, \
-                     or on Debian 12 install the packages of mingw and rustc-web ({reason})"
-                )
-            })?;
+        let missing = missing_packages();
+        match Self::installed().filter(|_| process::find(LINKER).is_some()) {
+            Some(toolchain) => Ok(toolchain),
+            None => Err(format!(
+                "no compiler for {TARGET}: install it with `rustup target add {TARGET}` and install mingw, or on Debian \
+                 install these packages: {} {LINKER_PACKAGE}",
+                missing.join(" ")
+            )),
         }
-        Self::find().filter(|_| Self::missing().is_empty()).ok_or_else(|| {
-            format!("no compiler for {TARGET} found although these packages are installed: {}", missing.join(", "))
-        })
     }
 
-    /// Returns the missing Debian packages that the build needs.
-    fn missing() -> Vec<&'static str> {
-        let compiler: &[&str] = match Self::find() {
-            Some(_) => &[],
-            None => &["rustc-web", "cargo-web", "rust-web-src", "rust-web-clippy"],
-        };
-        let linker: &[&str] = if process::find(LINKER).is_some() { &[] } else { &["gcc-mingw-w64-x86-64"] };
-        [compiler, linker].concat()
-    }
-
-    fn find() -> Option<Self> {
+    fn installed() -> Option<Self> {
         let library = process::output(Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]));
         if library.is_some_and(|folder| has_standard_library(Path::new(&folder))) {
             return Some(Self::Rustup);

@@ -8,11 +8,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::{Error, apt, process, workspace};
+use crate::{Error, process, workspace};
 
 const PROBE: &str = include_str!("wine/probe.c");
 const BCRYPTPRIMITIVES: &str = include_str!("wine/bcryptprimitives.c");
-const MINGW: &str = "x86_64-w64-mingw32-gcc";
+const MINGW: &str = crate::windows::LINKER;
+
+/// Returns Wine's loader and server.
+fn programs() -> Option<(PathBuf, PathBuf)> {
+    program("wine64").or_else(|| process::find("wine")).zip(program("wineserver"))
+}
+
+/// Returns the Debian packages to install; none if Wine is installed.
+pub(crate) fn missing_packages() -> Vec<&'static str> {
+    if programs().is_some() { Vec::new() } else { vec!["wine", "wine64"] }
+}
 
 /// A running Wine prefix. All its processes are killed when this is dropped.
 pub(crate) struct Prefix {
@@ -31,13 +41,7 @@ impl Prefix {
 
     /// Does the same with the prefix in a folder. Programs in different prefixes do not see each other's pipes.
     pub(crate) fn start_in(folder: PathBuf) -> Result<Self, String> {
-        let find = || program("wine64").or_else(|| process::find("wine")).zip(program("wineserver"));
-        let (loader, server) = if let Some(found) = find() {
-            found
-        } else {
-            apt::install(&["wine", "wine64"]).map_err(|reason| format!("Wine is not installed ({reason})"))?;
-            find().ok_or("wine64 and wineserver are not found although the packages wine and wine64 are installed")?
-        };
+        let (loader, server) = programs().ok_or("Wine is not installed")?;
         let mut prefix = Self { folder, loader, server, lacks: Vec::new() };
         prefix.boot().map_err(|error| format!("cannot start Wine: {error}"))?;
         prefix.probe().map_err(|error| format!("cannot run a program under Wine: {error}"))?;
@@ -49,22 +53,14 @@ impl Prefix {
         &self.loader
     }
 
+    /// Returns the folder of this prefix.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Returns the folder that is drive C: of this prefix.
     pub(crate) fn drive_c(&self) -> PathBuf {
         self.folder.join("drive_c")
-    }
-
-    /// Returns the process id of this prefix's wineserver, which does a part of the work of each program. Only Linux tells.
-    pub(crate) fn server_process(&self) -> Option<u32> {
-        let folder = server_folder(&self.folder)?;
-        let processes = fs::read_dir("/proc").ok()?.flatten();
-        let mut ids = processes.filter_map(|process| process.file_name().to_str()?.parse::<u32>().ok());
-        ids.find(|id| {
-            let process = Path::new("/proc").join(id.to_string());
-            let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
-            // Programs of the prefix have other folders.
-            name.starts_with("wineserver") && fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.ends_with(&folder))
-        })
     }
 
     /// Sets the environment with which `command` uses this prefix.
@@ -138,13 +134,6 @@ impl Drop for Prefix {
     }
 }
 
-/// Returns the name of the folder that the wineserver of a prefix is in: the device and the inode of the prefix.
-fn server_folder(prefix: &Path) -> Option<String> {
-    let stat = process::output(Command::new("stat").args(["--format", "%d %i"]).arg(prefix))?;
-    let (device, inode) = stat.split_once(' ')?;
-    Some(format!("server-{:x}-{:x}", device.parse::<u64>().ok()?, inode.parse::<u64>().ok()?))
-}
-
 /// Returns a program of Wine. Debian installs those for 64-bit programs in a folder that is not on the PATH.
 fn program(name: &str) -> Option<PathBuf> {
     let debian = Path::new("/usr/lib/wine").join(name);
@@ -166,24 +155,4 @@ fn compile(source: &str, program: &Path, options: &[&str]) -> Result<(), Error> 
     let status = Command::new(MINGW).args(["-O1", "-o"]).arg(program).arg(&file).args(options).status()?;
     fs::remove_file(&file)?;
     if status.success() { Ok(()) } else { Err(format!("{MINGW} cannot compile {}", file.display()).into()) }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{env, fs, process};
-
-    use super::create_empty;
-
-    #[test]
-    fn nothing_of_an_earlier_probe_is_left_in_its_folder() {
-        let folder = env::temp_dir().join(format!("csi-proxy-probe-{}", process::id()));
-        for _ in 0..2 {
-            create_empty(&folder).expect("the folder is created");
-            assert_eq!(fs::read_dir(&folder).expect("the folder is readable").count(), 0);
-            // A second probe could not create these.
-            fs::create_dir(folder.join("link")).expect("the entry is new");
-            fs::create_dir(folder.join("point")).expect("the entry is new");
-        }
-        fs::remove_dir_all(&folder).expect("the folder is removed");
-    }
 }

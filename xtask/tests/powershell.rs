@@ -86,7 +86,7 @@ fn every_block_of_powershell_in_the_documentation_is_parsed() {
             blocks += 1;
         }
     }
-    assert!(blocks > 1, "{blocks} blocks");
+    assert!(blocks > 0, "no block found");
 }
 
 #[test]

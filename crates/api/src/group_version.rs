@@ -17,7 +17,6 @@ pub struct GroupVersion {
     /// The RPCs of the service, in the order of its `api.proto`.
     pub rpcs: &'static [Rpc],
     pub(crate) pipe: &'static str,
-    pub(crate) descriptors: &'static [u8],
 }
 
 /// An RPC of a group-version.
@@ -27,10 +26,32 @@ pub struct Rpc {
     pub name: &'static str,
     /// The path of the HTTP/2 request, such as `/v1.Disk/ListDiskLocations`.
     pub path: &'static str,
+    /// The name in the newest version that has the RPC, by which an RPC with several names is known: `GetDiskStats` for
+    /// `DiskStats`.
+    pub newest_name: &'static str,
+    /// The versions of the group in which the RPC has the same name and the same messages, the preferred version first.
+    /// A call can be sent to any of them.
+    pub versions: &'static [&'static str],
+}
+
+/// A request message, which determines the RPC that it requests.
+pub trait Request: prost::Message + Clone + 'static {
+    /// The response message.
+    type Response: prost::Message + Default + 'static;
+    /// The group.
+    const GROUP: Group;
+    /// The name of the RPC.
+    const RPC: &'static str;
+    /// The versions in which the RPC has this name and these messages, the preferred version first.
+    const VERSIONS: &'static [&'static str];
 }
 
 /// All group-versions, ordered by group and then by preference, the preferred version first.
 pub static GROUP_VERSIONS: [GroupVersion; TABLE.len()] = include!(concat!(env!("OUT_DIR"), "/group_versions.rs"));
+
+/// The descriptors of all group-versions. Not a field of [`GROUP_VERSIONS`], so that a program that does not use them, such
+/// as csi-proxy, does not contain them.
+static DESCRIPTORS: [&[u8]; TABLE.len()] = include!(concat!(env!("OUT_DIR"), "/descriptors.rs"));
 
 impl Group {
     /// All groups, in the order of their names.
@@ -43,9 +64,10 @@ impl GroupVersion {
         self.pipe
     }
 
-    /// Returns the encoded `FileDescriptorSet` of the `api.proto`, without comments.
-    pub const fn descriptors(&self) -> &'static [u8] {
-        self.descriptors
+    /// Returns the encoded `FileDescriptorSet` of the `api.proto`, with its comments.
+    pub fn descriptors(&self) -> &'static [u8] {
+        let index = GROUP_VERSIONS.iter().position(|entry| entry.pipe == self.pipe);
+        DESCRIPTORS[index.expect("all entries are in the table")]
     }
 
     /// Returns the versions of a group, the preferred version first.
@@ -57,41 +79,15 @@ impl GroupVersion {
     pub fn find(group: Group, version: &str) -> Option<&'static Self> {
         Self::of(group).find(|entry| entry.version == version)
     }
+
+    /// Returns the RPC with this name, if the version has it.
+    pub fn rpc(&self, name: &str) -> Option<&'static Rpc> {
+        self.rpcs.iter().find(|rpc| rpc.name == name)
+    }
 }
 
 impl fmt::Debug for GroupVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("GroupVersion").field(&self.pipe).finish()
-    }
-}
-
-/// A pipe without a group in its name, such as `csi-proxy-v1alpha1`, that serves the version of every group which has it.
-///
-/// The first manifests of CSI drivers mount such a pipe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct GrouplessPipe {
-    /// The version of all services on the pipe.
-    pub version: &'static str,
-}
-
-impl GrouplessPipe {
-    /// Returns one pipe for each version that any group has, in the order in which the table first lists the versions.
-    pub fn all() -> impl Iterator<Item = Self> {
-        let listed_before =
-            |index: usize, version| GROUP_VERSIONS[..index].iter().any(|entry| entry.version == version);
-        let entries = GROUP_VERSIONS.iter().enumerate();
-        entries
-            .filter(move |(index, entry)| !listed_before(*index, entry.version))
-            .map(|(_, entry)| Self { version: entry.version })
-    }
-
-    /// Returns the name of the pipe, without the prefix `\\.\pipe\`.
-    pub fn pipe(self) -> String {
-        format!("csi-proxy-{}", self.version)
-    }
-
-    /// Returns the group-versions that the pipe serves. Their service names differ.
-    pub fn group_versions(self) -> impl Iterator<Item = &'static GroupVersion> {
-        GROUP_VERSIONS.iter().filter(move |entry| entry.version == self.version)
     }
 }

@@ -3,8 +3,11 @@
 //! This crate has two sources: `TABLE` in `src/table.rs`, the only list of the group-versions, and
 //! `proto/<group>/<version>/api.proto`. For each entry of the table, the build generates a module and an entry of
 //! [`GROUP_VERSIONS`]. The module `api::disk::v1` has the messages, `disk_client::DiskClient` and `disk_server::Disk`.
-//! The build needs no protoc, and git has no generated code. The comments in the `api.proto` document each RPC; they
-//! become the documentation of the methods of the client and of the server trait.
+//! The build needs no protoc, and git has no generated code.
+//!
+//! Every list of RPCs is generated: [`GroupVersion::rpcs`], the [`Request`] of each message type, and the macro
+//! [`for_each_rpc!`] for code that names the types. The comments in the `api.proto` are the only description of an RPC:
+//! the methods of the stubs, the help of csi-proxyctl and the pages of the documentation show them.
 //!
 //! A message that is equal in several versions of a group, including the messages it contains, is one Rust type:
 //! `api::disk::v1beta3::GetDiskStatsRequest` is `api::disk::v1::GetDiskStatsRequest`. A conversion is therefore written
@@ -17,7 +20,7 @@ mod group_version;
 mod table;
 
 pub use encoded::EncodedCodec;
-pub use group_version::{GROUP_VERSIONS, GroupVersion, GrouplessPipe, Rpc};
+pub use group_version::{GROUP_VERSIONS, GroupVersion, Request, Rpc};
 pub use table::Group;
 
 include!(concat!(env!("OUT_DIR"), "/modules.rs"));

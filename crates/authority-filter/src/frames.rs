@@ -1,7 +1,5 @@
 //! Frames (RFC 9113, section 4): finds the header blocks in the bytes that a client sends.
 
-use std::mem;
-
 use crate::ProtocolError;
 use crate::hpack::Table;
 
@@ -9,9 +7,9 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEAD: usize = 9;
 /// The default of `SETTINGS_MAX_FRAME_SIZE`. The filter checks it for header blocks only.
 const MAX_FRAME: usize = 16_384;
-/// Maximum size of a buffered header block, with frame heads and padding. hyper accepts 16 KiB of decoded headers.
-pub(crate) const MAX_BUFFERED: usize = 32 * 1024;
-/// At so many octets of output, `feed` takes no further frame.
+/// Maximum size of a header block, with frame heads and padding. hyper accepts 16 KiB of decoded headers.
+pub(crate) const MAX_BLOCK: usize = 32 * 1024;
+/// `feed` begins no further frame once it has produced this many octets of output.
 const MAX_OUT: usize = 16 * 1024;
 /// Maximum size of an allocation that is kept for the next block.
 pub(crate) const MAX_KEPT: usize = 512;
@@ -30,30 +28,31 @@ const PRIORITY_OCTETS: usize = 5;
 pub struct FrameFilter {
     state: State,
     table: Table,
-    /// The head of the next frame, as far as it has been received.
+    /// The part of the next frame's head that has been received.
     head: [u8; HEAD],
-    head_length: usize,
-    /// The frames of an unfinished header block, unchanged.
-    buffered: Vec<u8>,
-    /// The HEADERS frame that began the buffered block, if CONTINUATION frames follow.
+    /// The HEADERS frame that began the unfinished block, if CONTINUATION frames follow.
     opening: Option<Opening>,
+    /// The unfinished block.
+    block: Vec<u8>,
+    /// The size of the unfinished block with frame heads and padding, as far as frames have begun.
+    block_size: usize,
     /// The rewritten block. Empty between blocks; kept for its allocation.
     rewritten: Vec<u8>,
-    /// How many buffered blocks are complete.
+    /// How many blocks are complete.
     complete_blocks: u64,
+    failed: Option<ProtocolError>,
 }
 
+/// What the next octets belong to, and how many octets of it are left.
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// How many octets of the preface have been received.
     Preface(usize),
-    /// Between frames, or within the head of one.
-    Head,
-    /// How many octets of a frame that passes unchanged are left.
+    /// The head of a frame.
+    Head(usize),
+    /// The payload of a frame that passes unchanged.
     Passing(usize),
-    /// How many octets of a buffered frame of a header block are left.
-    Buffering(Head, usize),
-    Failed(ProtocolError),
+    /// The payload of a frame of a header block.
+    Block(Head, usize),
 }
 
 /// The head of a frame.
@@ -65,29 +64,12 @@ struct Head {
     stream: [u8; 4],
 }
 
-/// The fields of a HEADERS frame that are written again with a rewritten block.
+/// The fields of a HEADERS frame that are written again with its block.
 #[derive(Clone, Copy, Debug)]
 struct Opening {
     flags: u8,
     stream: [u8; 4],
     priority: Option<[u8; PRIORITY_OCTETS]>,
-}
-
-/// What became of the octets that a client sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fed {
-    /// How many of them, from the first on, pass to the server unchanged.
-    pub passed: usize,
-    /// How many of them have been filtered. The others are to be fed again.
-    pub taken: usize,
-}
-
-/// The octets passed to one call of `feed`.
-struct Input<'a> {
-    octets: &'a [u8],
-    at: usize,
-    /// How many of the first octets pass unchanged.
-    passed: usize,
 }
 
 impl Default for FrameFilter {
@@ -100,133 +82,107 @@ impl FrameFilter {
     /// Creates the filter of a new connection. Allocates nothing.
     pub fn new() -> Self {
         Self {
-            state: State::Preface(0),
+            state: State::Preface(PREFACE.len()),
             table: Table::new(),
             head: [0; HEAD],
-            head_length: 0,
-            buffered: Vec::new(),
             opening: None,
+            block: Vec::new(),
+            block_size: 0,
             rewritten: Vec::new(),
             complete_blocks: 0,
+            failed: None,
         }
     }
 
     /// How many octets of the preface are left to receive.
     pub(crate) fn preface_left(&self) -> usize {
-        match self.state {
-            State::Preface(seen) => PREFACE.len() - seen,
-            _ => 0,
-        }
+        if let State::Preface(left) = self.state { left } else { 0 }
     }
 
     /// The number of the header block that the client has begun and not completed, if there is one.
     pub(crate) fn unfinished_block(&self) -> Option<u64> {
-        (!self.buffered.is_empty()).then_some(self.complete_blocks)
+        (self.block_size > 0).then_some(self.complete_blocks)
     }
 
-    /// Filters the next octets from the client. Appends to `out`, which must be empty, what the server must read after
-    /// those that pass. Takes all octets, unless `out` becomes large.
+    /// Filters the next octets from the client, and appends the octets that the server must read to `out`. Returns how
+    /// many octets were filtered: all, unless `out` becomes large. The remaining octets must be fed again.
     ///
     /// After a [`ProtocolError`] every later call returns the same error.
-    pub fn feed(&mut self, octets: &[u8], out: &mut Vec<u8>) -> Result<Fed, ProtocolError> {
-        let mut input = Input { octets, at: 0, passed: 0 };
-        self.advance(&mut input, out).inspect_err(|error| self.state = State::Failed(*error))?;
-        Ok(Fed { passed: input.passed, taken: input.at })
+    pub fn feed(&mut self, octets: &[u8], out: &mut Vec<u8>) -> Result<usize, ProtocolError> {
+        let mut rest = octets;
+        while !rest.is_empty() && out.len() < MAX_OUT {
+            if let Some(error) = self.failed {
+                return Err(error);
+            }
+            let taken = self.take(rest, out).inspect_err(|error| self.failed = Some(*error))?;
+            rest = &rest[taken..];
+        }
+        Ok(octets.len() - rest.len())
     }
 
-    fn advance(&mut self, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
-        if let State::Failed(error) = self.state {
-            return Err(error);
-        }
-        while !input.rest().is_empty() && out.len() < MAX_OUT {
-            match self.state {
-                State::Preface(seen) => self.preface(seen, input, out)?,
-                State::Head => self.head(input, out)?,
-                State::Passing(left) => {
-                    let some = left.min(input.rest().len());
-                    input.pass(some, out);
-                    self.pass_frame(left - some);
+    /// Takes octets of what they belong to. Returns how many.
+    fn take(&mut self, octets: &[u8], out: &mut Vec<u8>) -> Result<usize, ProtocolError> {
+        let (State::Preface(left) | State::Head(left) | State::Passing(left) | State::Block(_, left)) = self.state;
+        let some = &octets[..left.min(octets.len()).min(MAX_OUT)];
+        let still_left = left - some.len();
+        match self.state {
+            State::Preface(_) => {
+                if !PREFACE[PREFACE.len() - left..].starts_with(some) {
+                    return Err(ProtocolError("the connection does not begin with the preface"));
                 }
-                State::Buffering(head, left) => self.buffer(head, left, input, out)?,
-                State::Failed(error) => return Err(error),
+                out.extend_from_slice(some);
+                self.state = if still_left > 0 { State::Preface(still_left) } else { State::Head(HEAD) };
+            }
+            State::Head(_) => {
+                self.head[HEAD - left..][..some.len()].copy_from_slice(some);
+                self.state = State::Head(still_left);
+                if still_left == 0 {
+                    self.begin_frame(out)?;
+                }
+            }
+            State::Passing(_) => {
+                out.extend_from_slice(some);
+                self.state = if still_left > 0 { State::Passing(still_left) } else { State::Head(HEAD) };
+            }
+            State::Block(head, _) => {
+                self.block.extend_from_slice(some);
+                self.state = State::Block(head, still_left);
+                if still_left == 0 {
+                    self.end_frame_of_block(head, out)?;
+                }
             }
         }
-        Ok(())
+        Ok(some.len())
     }
 
-    fn preface(&mut self, seen: usize, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
-        let some = input.rest().len().min(PREFACE.len() - seen);
-        if input.rest()[..some] != PREFACE[seen..seen + some] {
-            return Err(ProtocolError("the connection does not begin with the preface"));
-        }
-        input.pass(some, out);
-        self.state = if seen + some == PREFACE.len() { State::Head } else { State::Preface(seen + some) };
-        Ok(())
-    }
-
-    fn head(&mut self, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
-        if self.head_length == 0
-            && let Some(octets) = input.rest().first_chunk()
-        {
-            let head = Head::read(octets);
-            self.check_order(head)?;
-            return self.whole_head(head, input, out);
-        }
-        let some = input.rest().len().min(HEAD - self.head_length);
-        self.head[self.head_length..][..some].copy_from_slice(input.skip(some));
-        self.head_length += some;
-        if self.head_length < HEAD {
-            return Ok(());
-        }
-        self.head_length = 0;
+    /// Begins the frame whose head has been received.
+    fn begin_frame(&mut self, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let head = Head::read(&self.head);
         self.check_order(head)?;
-        if head.is_header_frame() {
-            return self.begin_buffering(head, input, out);
-        }
-        out.extend_from_slice(&self.head);
-        self.pass_frame(head.length);
-        Ok(())
-    }
-
-    /// Processes a frame whose head is complete in the input.
-    fn whole_head(&mut self, head: Head, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
-        if !head.is_header_frame() {
-            input.pass(HEAD, out);
-            self.pass_frame(head.length);
+        if !matches!(head.kind, HEADERS | CONTINUATION) {
+            out.extend_from_slice(&self.head);
+            self.state = State::Passing(head.length);
             return Ok(());
         }
-        let is_whole = self.opening.is_none() && head.flags & END_HEADERS != 0;
-        let Some(payload) = input.rest().get(HEAD..HEAD + head.length).filter(|_| is_whole) else {
-            self.head.copy_from_slice(input.skip(HEAD));
-            return self.begin_buffering(head, input, out);
-        };
-        // The usual case: a block in one frame, complete in the input, is read without buffering.
-        let (opening, fragment) = head.split(payload)?;
-        if self.table.rewrite(fragment, &mut self.rewritten)? {
-            input.skip(HEAD + head.length);
-            opening.write(&self.rewritten, out);
-            self.clear_block();
-        } else {
-            input.pass(HEAD + head.length, out);
+        self.block_size += HEAD + head.length;
+        if self.block_size > MAX_BLOCK {
+            return Err(ProtocolError("a header block is larger than 32 KiB"));
         }
-        Ok(())
+        self.block.reserve_exact(head.length);
+        self.state = State::Block(head, head.length);
+        if head.length == 0 { self.end_frame_of_block(head, out) } else { Ok(()) }
     }
 
-    fn pass_frame(&mut self, left: usize) {
-        self.state = if left == 0 { State::Head } else { State::Passing(left) };
-    }
-
-    /// Refuses a frame that a client may not send, or may not send at this point.
+    /// Refuses a frame that a client may not send at this point.
     fn check_order(&self, head: Head) -> Result<(), ProtocolError> {
         let violation = match (head.kind, self.opening) {
             (CONTINUATION, None) => "a CONTINUATION frame follows no header block",
-            (CONTINUATION, Some(opening)) if opening.stream_id() != head.stream_id() => {
+            (CONTINUATION, Some(opening)) if stream_id(opening.stream) != stream_id(head.stream) => {
                 "a CONTINUATION frame belongs to another stream"
             }
             (CONTINUATION, Some(_)) => return head.check_length(),
             (_, Some(_)) => "another frame interrupts a header block",
-            (HEADERS, None) if head.stream_id() == 0 => "a HEADERS frame belongs to stream 0",
+            (HEADERS, None) if stream_id(head.stream) == 0 => "a HEADERS frame belongs to stream 0",
             (HEADERS, None) => return head.check_length(),
             (PUSH_PROMISE, None) => "a client sent a PUSH_PROMISE frame",
             _ => return Ok(()),
@@ -234,72 +190,27 @@ impl FrameFilter {
         Err(ProtocolError(violation))
     }
 
-    fn begin_buffering(&mut self, head: Head, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
-        if self.buffered.len() + HEAD + head.length > MAX_BUFFERED {
-            return Err(ProtocolError("a header block is larger than 32 KiB"));
-        }
-        self.reserve(HEAD);
-        self.buffered.extend_from_slice(&self.head);
-        self.buffer(head, head.length, input, out)
-    }
-
-    /// Makes room for some octets of the block. The allocation doubles up to the maximum, not beyond it.
-    fn reserve(&mut self, octets: usize) {
-        let length = self.buffered.len() + octets;
-        if length > self.buffered.capacity() {
-            let capacity = length.max(MAX_BUFFERED.min(2 * self.buffered.capacity()));
-            self.buffered.reserve_exact(capacity - self.buffered.len());
-        }
-    }
-
-    fn buffer(
-        &mut self,
-        head: Head,
-        left: usize,
-        input: &mut Input<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), ProtocolError> {
-        let some = left.min(input.rest().len());
-        self.reserve(some);
-        self.buffered.extend_from_slice(input.skip(some));
-        if some < left {
-            self.state = State::Buffering(head, left - some);
-            return Ok(());
-        }
-        self.state = State::Head;
-        let first = self.buffered.len() - head.length;
-        let is_whole = self.opening.is_none();
-        let (opening, fragment) = match self.opening {
-            Some(opening) => (opening, &self.buffered[first..]),
-            None => head.split(&self.buffered[first..])?,
+    /// Ends a frame of the unfinished block. Writes the block if it is complete.
+    fn end_frame_of_block(&mut self, head: Head, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        self.state = State::Head(HEAD);
+        let opening = match self.opening {
+            Some(opening) => opening,
+            None => head.open(&mut self.block)?,
         };
         if head.flags & END_HEADERS == 0 {
             self.opening = Some(opening);
             return Ok(());
         }
+        self.table.rewrite(&self.block, &mut self.rewritten)?;
+        opening.write(&self.rewritten, out);
         self.opening = None;
-        let is_rewritten = if is_whole {
-            self.table.rewrite(fragment, &mut self.rewritten)?
-        } else {
-            self.table.rewrite(&fragments(&self.buffered)?, &mut self.rewritten)?
-        };
-        if is_rewritten {
-            opening.write(&self.rewritten, out);
-        } else if out.is_empty() {
-            mem::swap(out, &mut self.buffered);
-        } else {
-            out.extend_from_slice(&self.buffered);
-        }
+        self.block_size = 0;
         self.complete_blocks += 1;
-        self.clear_block();
-        Ok(())
-    }
-
-    fn clear_block(&mut self) {
-        for buffer in [&mut self.buffered, &mut self.rewritten] {
+        for buffer in [&mut self.block, &mut self.rewritten] {
             buffer.clear();
             buffer.shrink_to(MAX_KEPT);
         }
+        Ok(())
     }
 }
 
@@ -310,14 +221,6 @@ impl Head {
         Self { length, kind, flags, stream: *stream }
     }
 
-    fn is_header_frame(self) -> bool {
-        matches!(self.kind, HEADERS | CONTINUATION)
-    }
-
-    fn stream_id(self) -> u32 {
-        stream_id(self.stream)
-    }
-
     fn check_length(self) -> Result<(), ProtocolError> {
         if self.length > MAX_FRAME {
             return Err(ProtocolError("a header frame is larger than the server allows"));
@@ -325,10 +228,10 @@ impl Head {
         Ok(())
     }
 
-    /// Splits the payload of a HEADERS frame into its fields and its fragment of the header block.
-    fn split(self, payload: &[u8]) -> Result<(Opening, &[u8]), ProtocolError> {
+    /// Reads the fields of a HEADERS frame, and leaves only its fragment of the header block in `payload`.
+    fn open(self, payload: &mut Vec<u8>) -> Result<Opening, ProtocolError> {
         const SHORT: ProtocolError = ProtocolError("a HEADERS frame is shorter than its padding and priority");
-        let mut rest = payload;
+        let mut rest = payload.as_slice();
         let mut padding = 0;
         if self.flags & PADDED != 0 {
             let (&length, after) = rest.split_first().ok_or(SHORT)?;
@@ -338,23 +241,22 @@ impl Head {
         if self.flags & PRIORITY != 0 {
             let (octets, after) = rest.split_first_chunk::<PRIORITY_OCTETS>().ok_or(SHORT)?;
             let &[a, b, c, d, _] = octets;
-            if stream_id([a, b, c, d]) == self.stream_id() {
+            if stream_id([a, b, c, d]) == stream_id(self.stream) {
                 // A server may discard such a block unread. Its header table would then differ from the client's.
                 return Err(ProtocolError("a stream depends on itself"));
             }
             (priority, rest) = (Some(*octets), after);
         }
         let length = rest.len().checked_sub(padding).ok_or(SHORT)?;
-        Ok((Opening { flags: self.flags, stream: self.stream, priority }, &rest[..length]))
+        let first = payload.len() - rest.len();
+        payload.truncate(first + length);
+        payload.drain(..first);
+        Ok(Opening { flags: self.flags, stream: self.stream, priority })
     }
 }
 
 impl Opening {
-    fn stream_id(self) -> u32 {
-        stream_id(self.stream)
-    }
-
-    /// Writes the frames of a rewritten header block, without padding.
+    /// Writes the frames of a header block, without padding.
     fn write(self, block: &[u8], out: &mut Vec<u8>) {
         let priority = self.priority.as_ref().map_or(&[][..], |octets| octets);
         let flags = self.flags & !(PADDED | END_HEADERS);
@@ -377,44 +279,7 @@ impl Opening {
     }
 }
 
-/// Returns the header block in a HEADERS frame and the CONTINUATION frames that follow it.
-///
-/// It is needed for a moment only. While a block is incomplete, its frames are held, and nothing else.
-fn fragments(mut frames: &[u8]) -> Result<Vec<u8>, ProtocolError> {
-    let mut block = Vec::with_capacity(frames.len());
-    while let Some((octets, rest)) = frames.split_first_chunk() {
-        let head = Head::read(octets);
-        let (payload, rest) = rest.split_at(head.length);
-        block.extend_from_slice(if head.kind == HEADERS { head.split(payload)?.1 } else { payload });
-        frames = rest;
-    }
-    Ok(block)
-}
-
 /// Returns the number of a stream, without the reserved bit.
 fn stream_id(octets: [u8; 4]) -> u32 {
     u32::from_be_bytes(octets) & 0x7fff_ffff
-}
-
-impl<'a> Input<'a> {
-    fn rest(&self) -> &'a [u8] {
-        &self.octets[self.at..]
-    }
-
-    /// Returns the next `length` octets, which do not pass.
-    fn skip(&mut self, length: usize) -> &'a [u8] {
-        let octets = &self.rest()[..length];
-        self.at += length;
-        octets
-    }
-
-    /// Passes `length` octets: in place, or through `out` if octets before them were buffered or rewritten.
-    fn pass(&mut self, length: usize, out: &mut Vec<u8>) {
-        if self.passed == self.at {
-            self.passed += length;
-            self.at += length;
-        } else {
-            out.extend_from_slice(self.skip(length));
-        }
-    }
 }

@@ -3,14 +3,16 @@
 //! Go clients dial `\\.\\pipe\\csi-proxy-disk-v1` and send that text as `:authority`, raw or percent-encoded. Neither
 //! is a valid authority ([RFC 9113, section 8.3.1]). The `h2` crate, on which hyper and tonic are built, resets such a
 //! stream before any service sees it, and has no setting for that ([hyperium/h2#442], [hyperium/h2#487]).
-//! [`AuthorityFilter`] wraps the connection and rewrites invalid values: octets that could be invalid become `-`.
+//! [`AuthorityFilter`] wraps the connection and rewrites invalid values: octets that could be invalid become `-`. A
+//! patched copy of h2 would have to follow each of its security releases, and its maintainers regard such a value as
+//! invalid.
 //!
-//! The filter also keeps pseudo-headers out of the server's dynamic table, where each could keep a large buffer in memory:
-//! `hpack.rs` says why. Nothing else is encoded again, and nothing is buffered except header blocks that arrive in several
-//! frames or reads, and rewritten ones. A client that violates the framing of HTTP/2 is disconnected, because the filter
-//! could no longer follow its header table.
+//! The filter also keeps pseudo-headers out of the server's dynamic table, where each of them could keep a large buffer
+//! in memory (see `hpack.rs`). It writes each header block again, without padding; all other frames pass unchanged. It
+//! holds a header block until the block is complete, and no other frame. It disconnects a client that violates the framing of
+//! HTTP/2, because it could no longer follow the header table of that client.
 //!
-//! The server must announce the default value of `SETTINGS_MAX_FRAME_SIZE`, and at most that of
+//! The server must announce the default value of `SETTINGS_MAX_FRAME_SIZE`, and at most the default of
 //! `SETTINGS_HEADER_TABLE_SIZE`. Until the client resizes the table, both ends and the filter use the default size.
 //!
 //! [RFC 9113, section 8.3.1]: https://www.rfc-editor.org/rfc/rfc9113#section-8.3.1
@@ -25,7 +27,7 @@ mod value;
 
 use std::{error, fmt, io};
 
-pub use frames::{Fed, FrameFilter};
+pub use frames::FrameFilter;
 pub use stream::AuthorityFilter;
 
 /// The client violated HTTP/2, or a rule of it that the filter depends on.

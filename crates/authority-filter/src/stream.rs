@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -11,18 +10,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use crate::FrameFilter;
-use crate::frames::{Fed, MAX_KEPT};
+use crate::frames::MAX_KEPT;
 
-/// A client's connection whose requests have a valid `:authority`. Bytes to the client pass unchanged.
+/// A client's connection. The server reads requests with a valid `:authority` from it. Bytes to the client pass
+/// unchanged.
 #[derive(Debug)]
 pub struct AuthorityFilter<S> {
     stream: S,
     filter: FrameFilter,
-    /// Filtered bytes for the server that are not in its own buffer: the preface, and rewritten or buffered blocks.
+    /// Filtered bytes that the server has yet to read.
     pending: Vec<u8>,
     /// How many of the pending bytes the server has read.
     read: usize,
-    /// Bytes of the client that wait until the server has read the pending ones.
+    /// Bytes of the client that are filtered once the server has read the pending bytes.
     waiting: Vec<u8>,
     /// How long a client may take to complete a header block that it has begun.
     block_time: Duration,
@@ -63,9 +63,7 @@ impl<S: AsyncRead + Unpin> AuthorityFilter<S> {
             if buffer.filled().is_empty() {
                 return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
             }
-            // The filter passes a preface unchanged and produces no other bytes.
-            self.filter.feed(buffer.filled(), &mut Vec::new())?;
-            self.pending.extend_from_slice(buffer.filled());
+            self.filter.feed(buffer.filled(), &mut self.pending)?;
         }
         Poll::Ready(Ok(()))
     }
@@ -84,16 +82,13 @@ impl<S: AsyncRead + Unpin> AuthorityFilter<S> {
 
     /// Filters bytes that had to wait.
     fn filter_waiting(&mut self) -> io::Result<()> {
-        let octets = mem::take(&mut self.waiting);
-        let mut out = Vec::new();
-        let fed = self.filter.feed(&octets, &mut out)?;
-        self.pending.extend_from_slice(&octets[..fed.passed]);
-        self.pending.append(&mut out);
-        self.waiting.extend_from_slice(&octets[fed.taken..]);
+        let taken = self.filter.feed(&self.waiting, &mut self.pending)?;
+        self.waiting.drain(..taken);
+        self.waiting.shrink_to(MAX_KEPT);
         Ok(())
     }
 
-    /// Fails if the time for an incomplete header block is over. To be called when the client has sent nothing more.
+    /// Fails if the time for an incomplete header block is over. Call this when the client has sent no further bytes.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let unfinished = self.filter.unfinished_block();
         self.deadline.take_if(|(block, _)| unfinished != Some(*block));
@@ -128,13 +123,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for AuthorityFilter<S> {
                 return Poll::Ready(Ok(()));
             }
             let fed = this.filter.feed(octets, &mut this.pending);
-            let Fed { passed, taken } = fed.unwrap_or(Fed { passed: 0, taken: octets.len() });
-            this.waiting.extend_from_slice(&octets[taken..]);
-            buffer.set_filled(before + passed);
+            this.waiting.extend_from_slice(&octets[fed.unwrap_or(octets.len())..]);
+            buffer.set_filled(before);
             fed?;
-            if passed > 0 {
-                return Poll::Ready(Ok(()));
-            }
         }
     }
 }

@@ -4,8 +4,8 @@ use http::uri::Authority;
 
 /// Whether the server's parser accepts the value.
 ///
-/// No value of the same length can replace an empty one, so the server gets it and answers with an error. No client is
-/// known to send one.
+/// An empty value counts as accepted, because no valid value has the same length. The server then answers with an
+/// error. No client is known to send an empty value.
 pub(crate) fn is_accepted(value: &[u8]) -> bool {
     // The common case, without the allocation of the parser.
     value.iter().copied().all(is_plain) || Authority::try_from(value).is_ok()

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{EncodedCodec, GROUP_VERSIONS};
+use api::{EncodedCodec, GROUP_VERSIONS, Group, GroupVersion, Request};
 use tonic_prost::ProstCodec;
 use transport::address::Location;
 
@@ -15,7 +15,7 @@ use crate::disk::Disk;
 use crate::error::{Error, ErrorKind};
 use crate::filesystem::Filesystem;
 use crate::iscsi::Iscsi;
-use crate::rpc::{self, Request};
+use crate::rpc::{self, Effect, Rpc};
 use crate::smb::Smb;
 use crate::system::System;
 use crate::volume::Volume;
@@ -28,8 +28,8 @@ const MAX_DEADLINE: Duration = Duration::from_hours(24);
 
 /// A client of the csi-proxy of this node.
 ///
-/// It connects when it is first needed. Clones share its connections. It needs a tokio runtime with I/O and time that
-/// runs between the calls too: it is where the client notices that a connection was closed.
+/// The client connects at the first call of a group. Clones share its connections. It needs a tokio runtime with I/O and
+/// time that also runs between the calls, so that the client notices when a connection is closed.
 #[derive(Clone, Debug)]
 pub struct Client {
     connections: Arc<Connections>,
@@ -101,7 +101,7 @@ impl Client {
     /// the messages from their descriptors, and for the RPCs of csi-proxy before 1.0, which the methods of the groups do
     /// not use. Of `versions`, the first that the node serves is called; the messages of the RPC must be the same in all.
     ///
-    /// Taken for a change: [repeated](crate#retries) only if the request was not sent.
+    /// The call may change the node, so it is [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
@@ -113,30 +113,35 @@ impl Client {
         rpc: &str,
         request: Vec<u8>,
     ) -> Result<Vec<u8>, Error> {
-        let (mut known, mut found) = (Vec::new(), None);
-        for version in versions {
-            let entry = GROUP_VERSIONS.iter().find(|entry| entry.group.name() == group && entry.version == *version);
-            let own = entry.and_then(|entry| Some((entry, entry.rpcs.iter().find(|own| own.name == rpc)?)));
-            let Some((entry, own)) = own else { continue };
-            known.push(entry.version);
-            found = Some((entry.group, own.name));
-        }
-        match found {
-            Some((group, name)) if known.len() == versions.len() => {
-                let rpc = rpc::Rpc { group, name, effect: rpc::Effect::Unknown, versions: &known };
-                rpc::call(&self.connections, self.deadline, rpc, &request, || EncodedCodec).await
-            }
-            _ => {
-                let message = format!("csi-proxy has no RPC {rpc} in {group} {}", versions.join(", "));
-                Err(Error::new(ErrorKind::InvalidArgument, "the call", message))
-            }
-        }
+        let unknown = || {
+            let message = format!("csi-proxy has no RPC {rpc} in {group} {}", versions.join(", "));
+            Error::new(ErrorKind::InvalidArgument, "the call", message)
+        };
+        let group = Group::ALL.into_iter().find(|own| own.name() == group).ok_or_else(unknown)?;
+        let known = |version: &&str| {
+            let version = GroupVersion::find(group, version)?;
+            Some((version.version, version.rpc(rpc)?.name))
+        };
+        let known: Vec<_> = versions.iter().map(known).collect::<Option<_>>().ok_or_else(unknown)?;
+        let (_, name) = *known.first().ok_or_else(unknown)?;
+        let versions: Vec<_> = known.into_iter().map(|(version, _)| version).collect();
+        let rpc = Rpc { group, name, effect: Effect::Unknown, versions: &versions };
+        rpc::call(&self.connections, self.deadline, rpc, &request, || EncodedCodec).await
     }
 
-    /// Calls the RPC of `request`.
-    pub(crate) async fn call<Q: Request>(&self, request: Q) -> Result<Q::Response, Error> {
-        let codec = ProstCodec::<Q, Q::Response>::default;
-        rpc::call(&self.connections, self.deadline, Q::RPC, &request, codec).await
+    /// Calls the RPC of `request`, which changes nothing.
+    pub(crate) async fn read<Q: Request>(&self, request: Q) -> Result<Q::Response, Error> {
+        self.call(Effect::Read, request).await
+    }
+
+    /// Calls the RPC of `request`, which may change the node.
+    pub(crate) async fn change<Q: Request>(&self, request: Q) -> Result<Q::Response, Error> {
+        self.call(Effect::Change, request).await
+    }
+
+    async fn call<Q: Request>(&self, effect: Effect, request: Q) -> Result<Q::Response, Error> {
+        let rpc = Rpc { group: Q::GROUP, name: Q::RPC, effect, versions: Q::VERSIONS };
+        rpc::call(&self.connections, self.deadline, rpc, &request, ProstCodec::<Q, Q::Response>::default).await
     }
 }
 

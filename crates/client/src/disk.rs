@@ -2,27 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use api::Request as _;
 use api::disk::v1;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::rpc::{self, Request as _};
-
-rpc::rpcs! {
-    Disk, disk;
-    Read ListDiskLocations(ListDiskLocationsRequest) -> ListDiskLocationsResponse, v1 | v1beta3;
-    Read ListDiskIDs(ListDiskIDsRequest) -> ListDiskIDsResponse, v1 | v1beta3;
-    Read GetDiskStats(GetDiskStatsRequest) -> GetDiskStatsResponse, v1 | v1beta3;
-    Read GetDiskState(GetDiskStateRequest) -> GetDiskStateResponse, v1 | v1beta3;
-    Change SetDiskState(SetDiskStateRequest) -> SetDiskStateResponse, v1 | v1beta3;
-    Change PartitionDisk(PartitionDiskRequest) -> PartitionDiskResponse, v1 | v1beta3;
-    Change Rescan(RescanRequest) -> RescanResponse, v1 | v1beta3;
-}
+use crate::rpc;
 
 /// Disks of the node, each known by the number that Windows gives it. The number of a disk may change when the node
 /// restarts.
-///
-/// Used are disk v1 and v1beta3.
 #[derive(Clone, Debug)]
 pub struct Disk(pub(crate) Client);
 
@@ -44,8 +32,8 @@ pub struct DiskLocation {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct DiskIds {
-    /// The first page-83 designator of the device: a text as it is, with inner blanks, or bytes in lower-case
-    /// hexadecimal. May be empty.
+    /// The first page-83 designator of the device: a text unchanged, with inner spaces; bytes in lower-case hexadecimal.
+    /// May be empty.
     pub page83: String,
     /// The serial number as Windows reports it. May be empty or blank.
     pub serial_number: String,
@@ -66,7 +54,7 @@ impl Disk {
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn list_disk_locations(&self) -> Result<BTreeMap<u32, DiskLocation>, Error> {
-        let locations = self.0.call(v1::ListDiskLocationsRequest {}).await?.disk_locations;
+        let locations = self.0.read(v1::ListDiskLocationsRequest {}).await?.disk_locations;
         let location = |found: v1::DiskLocation| {
             let v1::DiskLocation { adapter, bus, target, lunid } = found;
             DiskLocation { adapter, bus, target, lun: lunid }
@@ -78,7 +66,7 @@ impl Disk {
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn list_disk_ids(&self) -> Result<BTreeMap<u32, DiskIds>, Error> {
-        let ids = self.0.call(v1::ListDiskIDsRequest {}).await?.disk_ids;
+        let ids = self.0.read(v1::ListDiskIDsRequest {}).await?.disk_ids;
         let of = |v1::DiskIDs { page83, serial_number }| DiskIds { page83, serial_number };
         Ok(ids.into_iter().map(|(disk, found)| (disk, of(found))).collect())
     }
@@ -91,7 +79,7 @@ impl Disk {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the disk does not exist.
     pub async fn get_disk_stats(&self, disk_number: u32) -> Result<u64, Error> {
-        let size = self.0.call(v1::GetDiskStatsRequest { disk_number }).await?.total_bytes;
+        let size = self.0.read(v1::GetDiskStatsRequest { disk_number }).await?.total_bytes;
         rpc::unsigned(v1::GetDiskStatsRequest::RPC, size)
     }
 
@@ -103,27 +91,26 @@ impl Disk {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the disk does not exist.
     pub async fn get_disk_state(&self, disk_number: u32) -> Result<DiskState, Error> {
-        let is_online = self.0.call(v1::GetDiskStateRequest { disk_number }).await?.is_online;
+        let is_online = self.0.read(v1::GetDiskStateRequest { disk_number }).await?.is_online;
         Ok(if is_online { DiskState::Online } else { DiskState::Offline })
     }
 
-    /// Brings the disk online and makes it writable, or takes it offline. Leaves a disk as it is that is in this state
-    /// already. Returns when the volumes of a disk that comes online have arrived.
+    /// Brings the disk online and makes it writable, or takes it offline. A disk that is already in this state is left
+    /// unchanged. When the disk comes online, returns when its volumes have arrived.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the disk does not exist;
-    /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the node itself uses the disk that is to be taken
-    /// offline.
+    /// [`PermissionDenied`](crate::ErrorKind::PermissionDenied) if the node itself uses a disk that is to be taken offline.
     pub async fn set_disk_state(&self, disk_number: u32, state: DiskState) -> Result<(), Error> {
         let is_online = state == DiskState::Online;
-        self.0.call(v1::SetDiskStateRequest { disk_number, is_online }).await.map(drop)
+        self.0.change(v1::SetDiskStateRequest { disk_number, is_online }).await.map(drop)
     }
 
-    /// Gives the disk a GPT and one basic data partition of maximum size, without a drive letter. Leaves a disk as it is
-    /// that has a data partition already. Returns when the volume of the partition has arrived, if the disk is online.
+    /// Gives an empty disk a GPT and one basic data partition of maximum size, without a drive letter. A disk that already
+    /// has a data partition is left unchanged. If the disk is online, returns when the volume of the partition has arrived.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
@@ -133,13 +120,13 @@ impl Disk {
     /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the disk has contents that are not a partition
     /// table.
     pub async fn partition_disk(&self, disk_number: u32) -> Result<(), Error> {
-        self.0.call(v1::PartitionDiskRequest { disk_number }).await.map(drop)
+        self.0.change(v1::PartitionDiskRequest { disk_number }).await.map(drop)
     }
 
-    /// Makes Windows look for disks that have come, gone or changed their size.
+    /// Makes Windows look for disks that were added, removed or resized.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn rescan(&self) -> Result<(), Error> {
-        self.0.call(v1::RescanRequest {}).await.map(drop)
+        self.0.change(v1::RescanRequest {}).await.map(drop)
     }
 }

@@ -9,8 +9,8 @@ const CALL_NUMBER: &str = "csi-proxy-request-id";
 
 /// A failed call.
 ///
-/// `Display` is one line that names the RPC, what the node said, and the number of the call in the log of csi-proxy if
-/// the daemon gave it one. It contains no password.
+/// `Display` is one line with the RPC, the message of the node, and the number of the call in the log of csi-proxy if the
+/// daemon sent one. The line contains no password.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -20,9 +20,9 @@ pub struct Error {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What kind of failure it was: the gRPC code of the daemon, or the code that describes a failure to reach it.
+/// The kind of a failure: the gRPC code of the daemon, or the code for a failure to reach the daemon.
 ///
-/// The csi-proxy written in Go answers every failure with [`Unknown`](Self::Unknown); only the message tells more.
+/// The csi-proxy written in Go answers every failure with [`Unknown`](Self::Unknown); only the message has details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -30,9 +30,9 @@ pub enum ErrorKind {
     InvalidArgument,
     /// The disk, volume, path, share, target or service does not exist.
     NotFound,
-    /// Another object is in the place of the one to create.
+    /// Another object exists where the call would create one.
     AlreadyExists,
-    /// The node refused access; or the pipe did, to the account of the client.
+    /// The node or the pipe refused access.
     PermissionDenied,
     /// The node is in a state in which the call cannot succeed; the message says what to do about it.
     FailedPrecondition,
@@ -42,7 +42,7 @@ pub enum ErrorKind {
     Cancelled,
     /// The deadline of the call has passed. The node finishes any change that it has begun.
     DeadlineExceeded,
-    /// The node has too little of something to perform the call now.
+    /// The node lacks memory, disk space or another resource for the call.
     ResourceExhausted,
     /// The daemon could not be reached, is overloaded or stopping, or the connection to it broke during the call.
     Unavailable,
@@ -74,12 +74,19 @@ impl Error {
         self.kind
     }
 
+    /// The number of the gRPC code, for a node plugin that returns the code of the failed call:
+    /// `tonic::Status::new(error.grpc_code().into(), error.to_string())`.
+    pub fn grpc_code(&self) -> i32 {
+        let code = CODES.iter().find(|(kind, _)| *kind == self.kind).map_or(Code::Unknown, |(_, code)| *code);
+        code as i32
+    }
+
     /// The name of the RPC that failed, such as `FormatVolume`.
     pub fn rpc(&self) -> &'static str {
         self.rpc
     }
 
-    /// What the daemon said, or why it could not be asked.
+    /// The message of the daemon, or the reason why the daemon could not be called.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -92,8 +99,8 @@ impl Error {
     /// Whether the same call may succeed later without anything being repaired. Every call may be repeated: a change
     /// that has already been made is left as it is.
     ///
-    /// These are the kinds whose gRPC codes kubelet takes to mean that the operation may still be running. A node plugin
-    /// can therefore return the code of the error unchanged.
+    /// Kubelet takes the gRPC codes of these kinds to mean that the operation may still be running, so a node plugin can
+    /// return the code of the error unchanged: see [`grpc_code`](Self::grpc_code).
     pub fn is_retryable(&self) -> bool {
         use ErrorKind::{Aborted, Cancelled, DeadlineExceeded, ResourceExhausted, Unavailable};
         matches!(self.kind, Aborted | Cancelled | DeadlineExceeded | ResourceExhausted | Unavailable)
@@ -113,24 +120,28 @@ impl std::error::Error for Error {
     }
 }
 
+/// The gRPC code of each kind.
+const CODES: [(ErrorKind, Code); 13] = [
+    (ErrorKind::Cancelled, Code::Cancelled),
+    (ErrorKind::Unknown, Code::Unknown),
+    (ErrorKind::InvalidArgument, Code::InvalidArgument),
+    (ErrorKind::DeadlineExceeded, Code::DeadlineExceeded),
+    (ErrorKind::NotFound, Code::NotFound),
+    (ErrorKind::AlreadyExists, Code::AlreadyExists),
+    (ErrorKind::PermissionDenied, Code::PermissionDenied),
+    (ErrorKind::ResourceExhausted, Code::ResourceExhausted),
+    (ErrorKind::FailedPrecondition, Code::FailedPrecondition),
+    (ErrorKind::Aborted, Code::Aborted),
+    (ErrorKind::Unimplemented, Code::Unimplemented),
+    (ErrorKind::Internal, Code::Internal),
+    (ErrorKind::Unavailable, Code::Unavailable),
+];
+
 fn kind(code: Code) -> ErrorKind {
-    match code {
-        // The daemon sends OutOfRange for a request that is too large.
-        Code::InvalidArgument | Code::OutOfRange => ErrorKind::InvalidArgument,
-        Code::NotFound => ErrorKind::NotFound,
-        Code::AlreadyExists => ErrorKind::AlreadyExists,
-        Code::PermissionDenied => ErrorKind::PermissionDenied,
-        Code::FailedPrecondition => ErrorKind::FailedPrecondition,
-        Code::Aborted => ErrorKind::Aborted,
-        Code::Cancelled => ErrorKind::Cancelled,
-        Code::DeadlineExceeded => ErrorKind::DeadlineExceeded,
-        Code::ResourceExhausted => ErrorKind::ResourceExhausted,
-        Code::Unavailable => ErrorKind::Unavailable,
-        Code::Unimplemented => ErrorKind::Unimplemented,
-        Code::Internal => ErrorKind::Internal,
-        // csi-proxy sends none of the others.
-        Code::Unknown | Code::Ok | Code::DataLoss | Code::Unauthenticated => ErrorKind::Unknown,
+    if code == Code::OutOfRange {
+        return ErrorKind::InvalidArgument; // the daemon sends this code for a request that is too large
     }
+    CODES.iter().find(|(_, known)| *known == code).map_or(ErrorKind::Unknown, |(kind, _)| *kind)
 }
 
 #[cfg(test)]
@@ -146,6 +157,16 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert_eq!(error.call_number(), Some(17));
         assert_eq!(error.to_string(), "GetDiskStats failed: disk 9 does not exist (call 17)");
+    }
+
+    #[test]
+    fn an_error_has_the_code_of_the_daemons_status() {
+        for number in (0..=16).filter(|number| ![0, 11, 15, 16].contains(number)) {
+            assert_eq!(Error::from_status("X", &Status::new(Code::from(number), "")).grpc_code(), number);
+        }
+        for (other, code) in [(Code::OutOfRange, Code::InvalidArgument), (Code::DataLoss, Code::Unknown)] {
+            assert_eq!(Error::from_status("X", &Status::new(other, "")).grpc_code(), code as i32);
+        }
     }
 
     #[test]

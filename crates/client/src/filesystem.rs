@@ -4,17 +4,6 @@ use api::filesystem::{v1, v2alpha1};
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::rpc;
-
-rpc::rpcs! {
-    Filesystem, filesystem;
-    Read PathExists(PathExistsRequest) -> PathExistsResponse, v1 | v1beta2 | v2alpha1;
-    Read IsSymlink(IsSymlinkRequest) -> IsSymlinkResponse, v1 | v1beta2 | v2alpha1;
-    Change Mkdir(MkdirRequest) -> MkdirResponse, v1 | v1beta2 | v2alpha1;
-    Change Rmdir(RmdirRequest) -> RmdirResponse, v1 | v1beta2 | v2alpha1;
-    Change RmdirContents(RmdirContentsRequest) -> RmdirContentsResponse, v2alpha1;
-    Change CreateSymlink(CreateSymlinkRequest) -> CreateSymlinkResponse, v1 | v1beta2 | v2alpha1;
-}
 
 /// Directories and links of the node, in the working directories of csi-proxy: kubelet's directory and those that its
 /// administrator has added.
@@ -23,17 +12,15 @@ rpc::rpcs! {
 /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument), paths outside the working directories with
 /// [`PermissionDenied`](crate::ErrorKind::PermissionDenied), and paths through a link with
 /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition).
-///
-/// Used are filesystem v1, v1beta2 and v2alpha1.
 #[derive(Clone, Debug)]
 pub struct Filesystem(pub(crate) Client);
 
 impl Filesystem {
-    /// Returns whether the path exists. A link counts by itself, wherever it leads. False if the parent is missing.
+    /// Returns whether the path exists. A link exists even if its target does not. False if the parent is missing.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn path_exists(&self, path: &str) -> Result<bool, Error> {
-        let response = self.0.call(v1::PathExistsRequest { path: path.to_owned() }).await?;
+        let response = self.0.read(v1::PathExistsRequest { path: path.to_owned() }).await?;
         Ok(response.exists)
     }
 
@@ -46,7 +33,7 @@ impl Filesystem {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the path does not exist.
     pub async fn is_symlink(&self, path: &str) -> Result<bool, Error> {
-        let response = self.0.call(v1::IsSymlinkRequest { path: path.to_owned() }).await?;
+        let response = self.0.read(v1::IsSymlinkRequest { path: path.to_owned() }).await?;
         Ok(response.is_symlink)
     }
 
@@ -54,11 +41,11 @@ impl Filesystem {
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn mkdir(&self, path: &str) -> Result<(), Error> {
-        self.0.call(v1::MkdirRequest { path: path.to_owned() }).await.map(drop)
+        self.0.change(v1::MkdirRequest { path: path.to_owned() }).await.map(drop)
     }
 
-    /// Removes a directory, a link or a mount point, and never what a link or a mount point leads to. With `force`, a
-    /// directory is removed with its contents, and a missing path is a success.
+    /// Removes a directory, a link or a mount point. The target of a link and the volume of a mount point are never touched.
+    /// With `force`, a directory is removed with its contents, and a missing path is a success.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
@@ -67,7 +54,7 @@ impl Filesystem {
     /// Without `force`, [`NotFound`](crate::ErrorKind::NotFound) if the path does not exist and
     /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the directory is not empty.
     pub async fn rmdir(&self, path: &str, force: bool) -> Result<(), Error> {
-        self.0.call(v1::RmdirRequest { path: path.to_owned(), force }).await.map(drop)
+        self.0.change(v1::RmdirRequest { path: path.to_owned(), force }).await.map(drop)
     }
 
     /// Removes the contents of the directory or of the volume that is mounted there, and keeps the directory. Links in
@@ -79,7 +66,7 @@ impl Filesystem {
     ///
     /// [`Unimplemented`](crate::ErrorKind::Unimplemented) if the node does not serve filesystem v2alpha1.
     pub async fn rmdir_contents(&self, path: &str) -> Result<(), Error> {
-        self.0.call(v2alpha1::RmdirContentsRequest { path: path.to_owned() }).await.map(drop)
+        self.0.change(v2alpha1::RmdirContentsRequest { path: path.to_owned() }).await.map(drop)
     }
 
     /// Creates a link to `source_path` at `target_path`. It is a directory link unless the source is a file. Succeeds if
@@ -89,10 +76,10 @@ impl Filesystem {
     ///
     /// # Errors
     ///
-    /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) if anything else is at `target_path`;
+    /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) if another object exists at `target_path`;
     /// [`NotFound`](crate::ErrorKind::NotFound) if its parent does not exist.
     pub async fn create_symlink(&self, source_path: &str, target_path: &str) -> Result<(), Error> {
         let (source_path, target_path) = (source_path.to_owned(), target_path.to_owned());
-        self.0.call(v1::CreateSymlinkRequest { source_path, target_path }).await.map(drop)
+        self.0.change(v1::CreateSymlinkRequest { source_path, target_path }).await.map(drop)
     }
 }

@@ -1,27 +1,13 @@
 //! The iSCSI group.
 
+use api::Request as _;
 use api::iscsi::v1alpha2;
 
 use crate::client::Client;
 use crate::credentials::Credentials;
 use crate::error::{Error, ErrorKind};
-use crate::rpc::{self, Request as _};
-
-rpc::rpcs! {
-    Iscsi, iscsi;
-    Read DiscoverTargetPortal(DiscoverTargetPortalRequest) -> DiscoverTargetPortalResponse, v1alpha2 | v1alpha1;
-    Read ListTargetPortals(ListTargetPortalsRequest) -> ListTargetPortalsResponse, v1alpha2 | v1alpha1;
-    Read GetTargetDisks(GetTargetDisksRequest) -> GetTargetDisksResponse, v1alpha2 | v1alpha1;
-    Change AddTargetPortal(AddTargetPortalRequest) -> AddTargetPortalResponse, v1alpha2 | v1alpha1;
-    Change RemoveTargetPortal(RemoveTargetPortalRequest) -> RemoveTargetPortalResponse, v1alpha2 | v1alpha1;
-    Change ConnectTarget(ConnectTargetRequest) -> ConnectTargetResponse, v1alpha2 | v1alpha1;
-    Change DisconnectTarget(DisconnectTargetRequest) -> DisconnectTargetResponse, v1alpha2 | v1alpha1;
-    Change SetMutualChapSecret(SetMutualChapSecretRequest) -> SetMutualChapSecretResponse, v1alpha2;
-}
 
 /// The iSCSI initiator of the node: target portals, and the sessions with targets behind them.
-///
-/// Used are iscsi v1alpha2 and v1alpha1.
 #[derive(Clone, Debug)]
 pub struct Iscsi(pub(crate) Client);
 
@@ -34,15 +20,15 @@ pub struct TargetPortal {
     pub port: u16,
 }
 
-/// How the two ends of an iSCSI session authenticate.
+/// How the two sides of an iSCSI session authenticate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Authentication<'a> {
-    /// Not at all.
+    /// No authentication.
     None,
-    /// The initiator does, by CHAP.
+    /// The initiator authenticates, with CHAP.
     OneWayChap(Credentials<'a>),
-    /// The initiator does with these credentials, and the target with the secret of
+    /// The initiator authenticates with these credentials, and the target with the secret of
     /// [`set_mutual_chap_secret`](Iscsi::set_mutual_chap_secret).
     MutualChap(Credentials<'a>),
 }
@@ -62,12 +48,12 @@ impl TargetPortal {
 }
 
 impl Iscsi {
-    /// Makes the initiator know the portal. Succeeds if it knows it already.
+    /// Adds a portal to the portals that the initiator knows. Succeeds if the initiator already knows the portal.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn add_target_portal(&self, portal: &TargetPortal) -> Result<(), Error> {
         let target_portal = Some(portal.to_message());
-        self.0.call(v1alpha2::AddTargetPortalRequest { target_portal }).await.map(drop)
+        self.0.change(v1alpha2::AddTargetPortalRequest { target_portal }).await.map(drop)
     }
 
     /// Lists the qualified names of the targets that the portal offers.
@@ -75,7 +61,7 @@ impl Iscsi {
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn discover_target_portal(&self, portal: &TargetPortal) -> Result<Vec<String>, Error> {
         let target_portal = Some(portal.to_message());
-        let response = self.0.call(v1alpha2::DiscoverTargetPortalRequest { target_portal }).await?;
+        let response = self.0.read(v1alpha2::DiscoverTargetPortalRequest { target_portal }).await?;
         Ok(response.iqns)
     }
 
@@ -84,25 +70,25 @@ impl Iscsi {
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn remove_target_portal(&self, portal: &TargetPortal) -> Result<(), Error> {
         let target_portal = Some(portal.to_message());
-        self.0.call(v1alpha2::RemoveTargetPortalRequest { target_portal }).await.map(drop)
+        self.0.change(v1alpha2::RemoveTargetPortalRequest { target_portal }).await.map(drop)
     }
 
     /// Lists the portals that the initiator knows.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn list_target_portals(&self) -> Result<Vec<TargetPortal>, Error> {
-        let portals = self.0.call(v1alpha2::ListTargetPortalsRequest {}).await?.target_portals;
+        let portals = self.0.read(v1alpha2::ListTargetPortalsRequest {}).await?.target_portals;
         let portal = |v1alpha2::TargetPortal { target_address: address, target_port }| {
             let port = target_port.try_into().map_err(|_| {
                 let message = format!("the node answered port {target_port}");
-                Error::new(ErrorKind::Internal, v1alpha2::ListTargetPortalsRequest::RPC.name, message)
+                Error::new(ErrorKind::Internal, v1alpha2::ListTargetPortalsRequest::RPC, message)
             })?;
             Ok(TargetPortal { address, port })
         };
         portals.into_iter().map(portal).collect()
     }
 
-    /// Opens a session with the target through the portal. Succeeds if it is connected already.
+    /// Opens a session with the target through the portal. Succeeds if the target is already connected.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn connect_target(
@@ -123,33 +109,33 @@ impl Iscsi {
             chap_username: credentials.username.to_owned(),
             chap_secret: credentials.password.to_owned(),
         };
-        self.0.call(request).await.map(drop)
+        self.0.change(request).await.map(drop)
     }
 
-    /// Ends the session with the target. Succeeds if it is not connected.
+    /// Ends the session with the target. Succeeds if the target is not connected.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn disconnect_target(&self, portal: &TargetPortal, iqn: &str) -> Result<(), Error> {
         let (target_portal, iqn) = (Some(portal.to_message()), iqn.to_owned());
-        self.0.call(v1alpha2::DisconnectTargetRequest { target_portal, iqn }).await.map(drop)
+        self.0.change(v1alpha2::DisconnectTargetRequest { target_portal, iqn }).await.map(drop)
     }
 
-    /// Lists the numbers of the disks of the target; none if it is not connected.
+    /// Lists the numbers of the disks of the target. The list is empty if the target is not connected.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn get_target_disks(&self, portal: &TargetPortal, iqn: &str) -> Result<Vec<u32>, Error> {
         let (target_portal, iqn) = (Some(portal.to_message()), iqn.to_owned());
-        let disks = self.0.call(v1alpha2::GetTargetDisksRequest { target_portal, iqn }).await?.disk_ids;
+        let disks = self.0.read(v1alpha2::GetTargetDisksRequest { target_portal, iqn }).await?.disk_ids;
         let number = |text: String| {
             text.parse().map_err(|_| {
                 let message = format!("the node answered disk number '{text}'");
-                Error::new(ErrorKind::Internal, v1alpha2::GetTargetDisksRequest::RPC.name, message)
+                Error::new(ErrorKind::Internal, v1alpha2::GetTargetDisksRequest::RPC, message)
             })
         };
         disks.into_iter().map(number).collect()
     }
 
-    /// Sets the secret with which targets authenticate in mutual CHAP. The initiator has one for all of them.
+    /// Sets the secret with which targets authenticate in mutual CHAP. The initiator has one secret for all targets.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
@@ -158,6 +144,6 @@ impl Iscsi {
     /// [`Unimplemented`](crate::ErrorKind::Unimplemented) if the node does not serve iscsi v1alpha2.
     pub async fn set_mutual_chap_secret(&self, secret: &str) -> Result<(), Error> {
         let mutual_chap_secret = secret.to_owned();
-        self.0.call(v1alpha2::SetMutualChapSecretRequest { mutual_chap_secret }).await.map(drop)
+        self.0.change(v1alpha2::SetMutualChapSecretRequest { mutual_chap_secret }).await.map(drop)
     }
 }

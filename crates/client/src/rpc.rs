@@ -17,21 +17,13 @@ use crate::error::{Error, ErrorKind};
 const DELAYS: [Duration; 4] =
     [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1)];
 
-/// A request message, which determines the RPC that it is for.
-pub(crate) trait Request: prost::Message + Clone + 'static {
-    /// The response message.
-    type Response: prost::Message + Default + 'static;
-    /// The RPC.
-    const RPC: Rpc<'static>;
-}
-
 /// An RPC, in all versions of its group in which it has the same name and the same messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rpc<'v> {
     pub(crate) group: Group,
     pub(crate) name: &'static str,
     pub(crate) effect: Effect,
-    /// The versions, the preferred one first.
+    /// The versions to try, the preferred version first.
     pub(crate) versions: &'v [&'static str],
 }
 
@@ -40,43 +32,16 @@ pub(crate) struct Rpc<'v> {
 pub(crate) enum Effect {
     Read,
     Change,
-    /// It may be either. It is repeated like a change.
+    /// The effect is not known. The call is repeated like a change.
     Unknown,
 }
-
-/// Implements [`Request`] for the requests of a group. A line is the effect of an RPC, its name, its messages, and the
-/// versions that have it. It does not compile if the messages of the versions differ: equal ones are one type.
-macro_rules! rpcs {
-    ($group:ident, $module:ident; $(
-        $effect:ident $name:ident($request:ident) -> $response:ident, $first:ident $(| $other:ident)*;
-    )*) => {$(
-        impl $crate::rpc::Request for api::$module::$first::$request {
-            type Response = api::$module::$first::$response;
-            const RPC: $crate::rpc::Rpc<'static> = $crate::rpc::Rpc {
-                group: api::Group::$group,
-                name: stringify!($name),
-                effect: $crate::rpc::Effect::$effect,
-                versions: &[stringify!($first) $(, stringify!($other))*],
-            };
-        }
-        $(
-            const _: fn(api::$module::$other::$request) -> api::$module::$first::$request = |same| same;
-            const _: fn(api::$module::$other::$response) -> api::$module::$first::$response = |same| same;
-        )*
-    )*
-        /// The RPCs of the group.
-        #[cfg(test)]
-        pub(crate) const RPCS: &[$crate::rpc::Rpc<'static>] = &[$(<api::$module::$first::$request as $crate::rpc::Request>::RPC),*];
-    };
-}
-pub(crate) use rpcs;
 
 impl Rpc<'_> {
     /// Returns the group-versions to try, and the path of the RPC in each.
     fn candidates(&self) -> impl Iterator<Item = (&'static GroupVersion, &'static str)> {
         self.versions.iter().map(move |version| {
             let version = GroupVersion::find(self.group, version).expect("the version is in the table");
-            let rpc = version.rpcs.iter().find(|rpc| rpc.name == self.name).expect("the version has the RPC");
+            let rpc = version.rpc(self.name).expect("the version has the RPC");
             (version, rpc.path)
         })
     }
@@ -224,76 +189,6 @@ async fn attempt<Q: Clone + Send + Sync + 'static, C: Codec<Encode = Q, Decode: 
 }
 
 /// Converts a size, which is signed on the wire.
-pub(crate) fn unsigned(rpc: Rpc<'_>, size: i64) -> Result<u64, Error> {
-    u64::try_from(size).map_err(|_| Error::new(ErrorKind::Internal, rpc.name, format!("the node answered size {size}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use api::GROUP_VERSIONS;
-
-    use super::*;
-
-    /// The group-versions of csi-proxy before 1.0, whose RPCs have other names or messages.
-    const NOT_USED: [&str; 10] = [
-        "disk-v1beta2",
-        "disk-v1beta1",
-        "disk-v1alpha1",
-        "filesystem-v1beta1",
-        "filesystem-v1alpha1",
-        "smb-v1beta1",
-        "smb-v1alpha1",
-        "volume-v1beta2",
-        "volume-v1beta1",
-        "volume-v1alpha1",
-    ];
-
-    fn rpcs() -> impl Iterator<Item = Rpc<'static>> {
-        use crate::{disk, filesystem, iscsi, smb, system, volume};
-        [disk::RPCS, filesystem::RPCS, iscsi::RPCS, smb::RPCS, system::RPCS, volume::RPCS]
-            .into_iter()
-            .flatten()
-            .copied()
-    }
-
-    #[test]
-    fn every_rpc_of_every_version_is_offered_or_the_version_is_one_from_before_1_0() {
-        for version in &GROUP_VERSIONS {
-            let is_used = !NOT_USED.iter().any(|pipe| version.pipe().strip_prefix("csi-proxy-") == Some(pipe));
-            for rpc in version.rpcs {
-                let offers = |offered: Rpc<'static>| {
-                    offered.candidates().any(|(candidate, path)| candidate.pipe() == version.pipe() && path == rpc.path)
-                };
-                assert_eq!(rpcs().any(offers), is_used, "{}", rpc.path);
-            }
-        }
-    }
-
-    #[test]
-    fn the_preferred_version_is_tried_first() {
-        for rpc in rpcs() {
-            let place = |version: &GroupVersion| GROUP_VERSIONS.iter().position(|entry| entry.pipe() == version.pipe());
-            assert!(rpc.candidates().map(|(version, _)| place(version)).is_sorted(), "{rpc:?}");
-        }
-    }
-
-    #[test]
-    fn the_readme_lists_the_versions_in_use() {
-        let mut used: BTreeMap<Group, Vec<&str>> = BTreeMap::new();
-        for version in &GROUP_VERSIONS {
-            let is_used = |rpc: Rpc<'_>| rpc.group == version.group && rpc.versions.contains(&version.version);
-            if rpcs().any(is_used) {
-                used.entry(version.group).or_default().push(version.version);
-            }
-        }
-        let readme = include_str!("../README.md").split_whitespace().collect::<Vec<_>>().join(" ");
-        for (group, versions) in used {
-            let (last, others) = versions.split_last().expect("a version");
-            let and = if others.is_empty() { "" } else { " and " };
-            let sentence = format!("{} {}{and}{last}", group.name(), others.join(", "));
-            assert!(readme.contains(&sentence), "{sentence}");
-        }
-    }
+pub(crate) fn unsigned(rpc: &'static str, size: i64) -> Result<u64, Error> {
+    u64::try_from(size).map_err(|_| Error::new(ErrorKind::Internal, rpc, format!("the node answered size {size}")))
 }

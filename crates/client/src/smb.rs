@@ -5,17 +5,8 @@ use api::smb::v1;
 use crate::client::Client;
 use crate::credentials::Credentials;
 use crate::error::Error;
-use crate::rpc;
-
-rpc::rpcs! {
-    Smb, smb;
-    Change NewSmbGlobalMapping(NewSmbGlobalMappingRequest) -> NewSmbGlobalMappingResponse, v1 | v1beta2;
-    Change RemoveSmbGlobalMapping(RemoveSmbGlobalMappingRequest) -> RemoveSmbGlobalMappingResponse, v1 | v1beta2;
-}
 
 /// SMB global mappings of the node: shares that every user of the node, and so every container, can reach.
-///
-/// Used are smb v1 and v1beta2.
 #[derive(Clone, Debug)]
 pub struct Smb(pub(crate) Client);
 
@@ -24,7 +15,7 @@ impl Smb {
     /// `local_path`, creates a link to `remote_path` there, by the rules of
     /// [`create_symlink`](crate::Filesystem::create_symlink). Without credentials, the share must allow guests.
     ///
-    /// A mapping that can be read is used again; one that the server refuses is made anew with these credentials.
+    /// An existing mapping that can be read is reused. A mapping that the server refuses is replaced, with these credentials.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
@@ -46,7 +37,7 @@ impl Smb {
             username: username.to_owned(),
             password: password.to_owned(),
         };
-        self.0.call(request).await.map(drop)
+        self.0.change(request).await.map(drop)
     }
 
     /// Removes the mapping of the share on which `remote_path` lies. Links to the share remain.
@@ -57,6 +48,6 @@ impl Smb {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the share is not mapped.
     pub async fn remove_smb_global_mapping(&self, remote_path: &str) -> Result<(), Error> {
-        self.0.call(v1::RemoveSmbGlobalMappingRequest { remote_path: remote_path.to_owned() }).await.map(drop)
+        self.0.change(v1::RemoveSmbGlobalMappingRequest { remote_path: remote_path.to_owned() }).await.map(drop)
     }
 }

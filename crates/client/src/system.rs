@@ -1,22 +1,12 @@
 //! The system group.
 
+use api::Request as _;
 use api::system::v1alpha1;
 
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
-use crate::rpc::{self, Request as _};
-
-rpc::rpcs! {
-    System, system;
-    Read GetBIOSSerialNumber(GetBiosSerialNumberRequest) -> GetBiosSerialNumberResponse, v1alpha1;
-    Read GetService(GetServiceRequest) -> GetServiceResponse, v1alpha1;
-    Change StartService(StartServiceRequest) -> StartServiceResponse, v1alpha1;
-    Change StopService(StopServiceRequest) -> StopServiceResponse, v1alpha1;
-}
 
 /// The node itself: its serial number, and its Windows services by their names, which are not their display names.
-///
-/// Used is system v1alpha1.
 #[derive(Clone, Debug)]
 pub struct System(pub(crate) Client);
 
@@ -71,15 +61,15 @@ pub enum StartType {
 }
 
 impl System {
-    /// Returns the serial number in the BIOS exactly as it is there, blanks included.
+    /// Returns the serial number in the BIOS of the node, including its spaces.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn get_bios_serial_number(&self) -> Result<String, Error> {
-        let response = self.0.call(v1alpha1::GetBiosSerialNumberRequest {}).await?;
+        let response = self.0.read(v1alpha1::GetBiosSerialNumberRequest {}).await?;
         Ok(response.serial_number)
     }
 
-    /// Returns the state of a service and when it is started.
+    /// Returns the state of a service and its start type.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     ///
@@ -87,12 +77,12 @@ impl System {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the service does not exist.
     pub async fn get_service(&self, name: &str) -> Result<Service, Error> {
-        let response = self.0.call(v1alpha1::GetServiceRequest { name: name.to_owned() }).await?;
+        let response = self.0.read(v1alpha1::GetServiceRequest { name: name.to_owned() }).await?;
         let start_type = start_type(response.start_type)?;
         Ok(Service { start_type, status: status(response.status()), display_name: response.display_name })
     }
 
-    /// Starts a service and waits up to 30 seconds until it runs. Succeeds if it runs already.
+    /// Starts a service and waits up to 30 seconds until the service runs. Succeeds if the service is already running.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
@@ -100,11 +90,11 @@ impl System {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the service does not exist.
     pub async fn start_service(&self, name: &str) -> Result<(), Error> {
-        self.0.call(v1alpha1::StartServiceRequest { name: name.to_owned() }).await.map(drop)
+        self.0.change(v1alpha1::StartServiceRequest { name: name.to_owned() }).await.map(drop)
     }
 
-    /// Stops a service and waits up to 30 seconds until it has stopped. With `force`, the services that depend on it are
-    /// stopped first; without it they make the call fail.
+    /// Stops a service and waits up to 30 seconds until the service has stopped. With `force`, stops the services that depend
+    /// on it first. Without `force`, the call fails if such a service is running.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
@@ -112,7 +102,7 @@ impl System {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the service does not exist.
     pub async fn stop_service(&self, name: &str, force: bool) -> Result<(), Error> {
-        self.0.call(v1alpha1::StopServiceRequest { name: name.to_owned(), force }).await.map(drop)
+        self.0.change(v1alpha1::StopServiceRequest { name: name.to_owned(), force }).await.map(drop)
     }
 }
 
@@ -126,7 +116,7 @@ fn start_type(number: i32) -> Result<StartType, Error> {
         Ok(v1alpha1::StartType::Disabled) => Ok(StartType::Disabled),
         Err(_) => {
             let message = format!("the node answered start type {number}");
-            Err(Error::new(ErrorKind::Internal, v1alpha1::GetServiceRequest::RPC.name, message))
+            Err(Error::new(ErrorKind::Internal, v1alpha1::GetServiceRequest::RPC, message))
         }
     }
 }

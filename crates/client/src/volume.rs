@@ -1,34 +1,15 @@
 //! The volume group.
 
+use api::Request as _;
 use api::volume::{v1, v2alpha1};
 
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
-use crate::rpc::{self, Request as _};
-
-rpc::rpcs! {
-    Volume, volume;
-    Read ListVolumesOnDisk(ListVolumesOnDiskRequest) -> ListVolumesOnDiskResponse, v1 | v1beta3 | v2alpha1;
-    Read IsVolumeFormatted(IsVolumeFormattedRequest) -> IsVolumeFormattedResponse, v1 | v1beta3 | v2alpha1;
-    Read GetVolumeStats(GetVolumeStatsRequest) -> GetVolumeStatsResponse, v1 | v1beta3 | v2alpha1;
-    Read GetDiskNumberFromVolumeID(GetDiskNumberFromVolumeIdRequest) -> GetDiskNumberFromVolumeIdResponse,
-        v1 | v1beta3 | v2alpha1;
-    Read GetVolumeIDFromTargetPath(GetVolumeIdFromTargetPathRequest) -> GetVolumeIdFromTargetPathResponse,
-        v1 | v1beta3 | v2alpha1;
-    Read GetClosestVolumeIDFromTargetPath(GetClosestVolumeIdFromTargetPathRequest)
-        -> GetClosestVolumeIdFromTargetPathResponse, v2alpha1;
-    Change MountVolume(MountVolumeRequest) -> MountVolumeResponse, v1 | v1beta3 | v2alpha1;
-    Change UnmountVolume(UnmountVolumeRequest) -> UnmountVolumeResponse, v1 | v1beta3 | v2alpha1;
-    Change FormatVolume(FormatVolumeRequest) -> FormatVolumeResponse, v1 | v1beta3 | v2alpha1;
-    Change ResizeVolume(ResizeVolumeRequest) -> ResizeVolumeResponse, v1 | v1beta3 | v2alpha1;
-    Change WriteVolumeCache(WriteVolumeCacheRequest) -> WriteVolumeCacheResponse, v1 | v1beta3 | v2alpha1;
-}
+use crate::rpc;
 
 /// Volumes of the node, each known by its GUID path with the final backslash, `\\?\Volume{...}\`.
 ///
-/// Paths may lack the drive, which is then the drive of kubelet's directory, and may have forward slashes.
-///
-/// Used are volume v1, v1beta3 and v2alpha1.
+/// Paths without a drive are on the drive of kubelet's directory. Paths may have forward slashes.
 #[derive(Clone, Debug)]
 pub struct Volume(pub(crate) Client);
 
@@ -38,13 +19,13 @@ pub struct Volume(pub(crate) Client);
 pub struct VolumeStats {
     /// The size in bytes.
     pub total_bytes: u64,
-    /// The size less what is free, in bytes.
+    /// The size minus the free space, in bytes.
     pub used_bytes: u64,
 }
 
 impl Volume {
-    /// Lists the volumes on the disk, or on one of its partitions, the data volume first. Waits a little for the volume
-    /// of a new partition. The list of this csi-proxy is never empty.
+    /// Lists the volumes on the disk or on one of its partitions, the data volume first. If a partition is new, waits until
+    /// its volume arrives. The list is never empty, except from the csi-proxy written in Go.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     ///
@@ -57,26 +38,26 @@ impl Volume {
         partition_number: Option<u32>,
     ) -> Result<Vec<String>, Error> {
         let partition_number = partition_number.unwrap_or(0);
-        let response = self.0.call(v1::ListVolumesOnDiskRequest { disk_number, partition_number }).await?;
+        let response = self.0.read(v1::ListVolumesOnDiskRequest { disk_number, partition_number }).await?;
         Ok(response.volume_ids)
     }
 
-    /// Returns whether the volume has a file system, whichever it is.
+    /// Returns whether the volume has a file system of any kind.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     ///
     /// # Errors
     ///
-    /// An error if that cannot be determined: the answer is never a guess.
+    /// An error if the file system cannot be determined. The answer is never a guess.
     pub async fn is_volume_formatted(&self, volume_id: &str) -> Result<bool, Error> {
-        let response = self.0.call(v1::IsVolumeFormattedRequest { volume_id: volume_id.to_owned() }).await?;
+        let response = self.0.read(v1::IsVolumeFormattedRequest { volume_id: volume_id.to_owned() }).await?;
         Ok(response.formatted)
     }
 
-    /// Formats the volume with NTFS. Leaves a volume as it is that has NTFS already.
+    /// Formats the volume with NTFS. A volume that already has NTFS is left unchanged.
     ///
-    /// The csi-proxy written in Go formats a volume again that is formatted. Ask
-    /// [`is_volume_formatted`](Self::is_volume_formatted) first where it may serve the node.
+    /// The csi-proxy written in Go formats every volume, also a formatted one. If it may serve the node, call
+    /// [`is_volume_formatted`](Self::is_volume_formatted) first.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
@@ -84,11 +65,11 @@ impl Volume {
     ///
     /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the volume has another file system.
     pub async fn format_volume(&self, volume_id: &str) -> Result<(), Error> {
-        self.0.call(v1::FormatVolumeRequest { volume_id: volume_id.to_owned() }).await.map(drop)
+        self.0.change(v1::FormatVolumeRequest { volume_id: volume_id.to_owned() }).await.map(drop)
     }
 
-    /// Mounts the volume at an existing, empty directory. Succeeds if it is mounted there already, and replaces a mount
-    /// point whose volume is gone.
+    /// Mounts the volume at an existing, empty directory. Succeeds if the volume is already mounted there, and replaces a
+    /// mount point whose volume no longer exists.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
@@ -97,23 +78,23 @@ impl Volume {
     /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the directory is not empty or has another volume.
     pub async fn mount_volume(&self, volume_id: &str, target_path: &str) -> Result<(), Error> {
         let (volume_id, target_path) = (volume_id.to_owned(), target_path.to_owned());
-        self.0.call(v1::MountVolumeRequest { volume_id, target_path }).await.map(drop)
+        self.0.change(v1::MountVolumeRequest { volume_id, target_path }).await.map(drop)
     }
 
-    /// Writes what Windows has cached of the volume to its disk, and then removes its mount point.
+    /// Flushes the volume and removes its mount point.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
-    /// An error if nothing is mounted there, or if writing fails; the volume then stays mounted.
+    /// An error if nothing is mounted there, or if flushing fails. If flushing fails, the volume stays mounted.
     pub async fn unmount_volume(&self, volume_id: &str, target_path: &str) -> Result<(), Error> {
         let (volume_id, target_path) = (volume_id.to_owned(), target_path.to_owned());
-        self.0.call(v1::UnmountVolumeRequest { volume_id, target_path }).await.map(drop)
+        self.0.change(v1::UnmountVolumeRequest { volume_id, target_path }).await.map(drop)
     }
 
-    /// Grows the volume to `size_bytes`, or with 0 as far as its disk allows. Succeeds without a change if it has that
-    /// size or more. A disk that has grown needs no [`rescan`](crate::Disk::rescan) first.
+    /// Grows the volume to `size_bytes`, or as far as its disk allows if `size_bytes` is 0. Succeeds without a change if the
+    /// volume already has the size or more. A disk that has grown needs no [`rescan`](crate::Disk::rescan) first.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
@@ -124,16 +105,16 @@ impl Volume {
     pub async fn resize_volume(&self, volume_id: &str, size_bytes: u64) -> Result<(), Error> {
         let size_bytes = size_bytes.try_into().map_err(|_| {
             let message = format!("{size_bytes} bytes are more than a volume can have");
-            Error::new(ErrorKind::InvalidArgument, v1::ResizeVolumeRequest::RPC.name, message)
+            Error::new(ErrorKind::InvalidArgument, v1::ResizeVolumeRequest::RPC, message)
         })?;
-        self.0.call(v1::ResizeVolumeRequest { volume_id: volume_id.to_owned(), size_bytes }).await.map(drop)
+        self.0.change(v1::ResizeVolumeRequest { volume_id: volume_id.to_owned(), size_bytes }).await.map(drop)
     }
 
     /// Returns the size of the volume's file system and how much of it is used.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn get_volume_stats(&self, volume_id: &str) -> Result<VolumeStats, Error> {
-        let stats = self.0.call(v1::GetVolumeStatsRequest { volume_id: volume_id.to_owned() }).await?;
+        let stats = self.0.read(v1::GetVolumeStatsRequest { volume_id: volume_id.to_owned() }).await?;
         let bytes = |size| rpc::unsigned(v1::GetVolumeStatsRequest::RPC, size);
         Ok(VolumeStats { total_bytes: bytes(stats.total_bytes)?, used_bytes: bytes(stats.used_bytes)? })
     }
@@ -142,7 +123,7 @@ impl Volume {
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn get_disk_number_from_volume_id(&self, volume_id: &str) -> Result<u32, Error> {
-        let response = self.0.call(v1::GetDiskNumberFromVolumeIdRequest { volume_id: volume_id.to_owned() }).await?;
+        let response = self.0.read(v1::GetDiskNumberFromVolumeIdRequest { volume_id: volume_id.to_owned() }).await?;
         Ok(response.disk_number)
     }
 
@@ -156,7 +137,7 @@ impl Volume {
     /// directory.
     pub async fn get_volume_id_from_target_path(&self, target_path: &str) -> Result<String, Error> {
         let target_path = target_path.to_owned();
-        let response = self.0.call(v1::GetVolumeIdFromTargetPathRequest { target_path }).await?;
+        let response = self.0.read(v1::GetVolumeIdFromTargetPathRequest { target_path }).await?;
         Ok(response.volume_id)
     }
 
@@ -169,7 +150,7 @@ impl Volume {
     /// [`Unimplemented`](crate::ErrorKind::Unimplemented) if the node does not serve volume v2alpha1.
     pub async fn get_closest_volume_id_from_target_path(&self, target_path: &str) -> Result<String, Error> {
         let target_path = target_path.to_owned();
-        let response = self.0.call(v2alpha1::GetClosestVolumeIdFromTargetPathRequest { target_path }).await?;
+        let response = self.0.read(v2alpha1::GetClosestVolumeIdFromTargetPathRequest { target_path }).await?;
         Ok(response.volume_id)
     }
 
@@ -177,6 +158,6 @@ impl Volume {
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn write_volume_cache(&self, volume_id: &str) -> Result<(), Error> {
-        self.0.call(v1::WriteVolumeCacheRequest { volume_id: volume_id.to_owned() }).await.map(drop)
+        self.0.change(v1::WriteVolumeCacheRequest { volume_id: volume_id.to_owned() }).await.map(drop)
     }
 }

@@ -23,8 +23,8 @@ pub(crate) fn add(name: &str) -> Result<(), Box<dyn Error>> {
             .set_manifest_file(MANIFEST)
             .compile()?;
         if env::var("CARGO_CFG_TARGET_ENV")? == "msvc" {
-            // Windows looks for the DLLs that the program imports in System32 alone. For others, see `dll_search` of
-            // csi-proxy. Other linkers cannot set this.
+            // Windows looks for the DLLs that the program imports in System32 alone. For DLLs that it loads later, see
+            // `limit_dll_search`. Other linkers cannot set this.
             println!("cargo:rustc-link-arg-bins=/DEPENDENTLOADFLAG:0x800");
         }
     }

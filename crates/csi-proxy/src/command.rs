@@ -3,10 +3,9 @@
 use std::fmt;
 
 use crate::doctor::{CSI_PROXY_DOCTOR, Doctor};
-use crate::flags::parser::name_of_flag;
 use crate::flags::{FlagError, Flags};
-use crate::program::{CSI_PROXY, REQUIRE_SAFE_FOLDERS};
-use crate::service::{Installation, Task};
+use crate::program::CSI_PROXY;
+use crate::service::Task;
 
 /// A command of `csi-proxy`.
 #[derive(Clone, Debug)]
@@ -77,26 +76,6 @@ impl Command {
     }
 }
 
-impl Task {
-    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, CommandError> {
-        match words.next().as_deref() {
-            Some("install") => Self::parse_installation(words.collect()),
-            Some("uninstall") => no_more("service uninstall", words).map(|()| Self::Uninstall),
-            Some("status") => no_more("service status", words).map(|()| Self::Status),
-            _ => Err(CommandError::NoTask),
-        }
-    }
-
-    /// Refuses flags that the service could not parse when it starts, where no user would see its error.
-    fn parse_installation(words: Vec<String>) -> Result<Self, CommandError> {
-        let flags = CSI_PROXY.parse(words.iter().cloned()).map_err(CommandError::Flags)?;
-        no_more("service install", flags.rest.into_iter())?;
-        // The flag is for the installation. The command line of the service is to suit the Go program too.
-        let arguments = words.into_iter().filter(|word| name_of_flag(word) != Some(REQUIRE_SAFE_FOLDERS)).collect();
-        Ok(Self::Install(Installation { arguments, require_safe_folders: flags.require_safe_folders }))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Command, Task};
@@ -152,8 +131,5 @@ mod tests {
         assert_eq!(parse("service start").unwrap_err(), "'service' needs one of install, uninstall and status");
         assert_eq!(parse("serve").unwrap_err(), "unknown command 'serve'");
         assert_eq!(parse("version -v=5").unwrap_err(), "unexpected argument '-v=5' after 'version'");
-        let demo = parse("demo").unwrap_err();
-        assert_eq!(demo, "unknown command 'demo'; use 'csi-proxy-sim demo'");
-        assert_eq!(parse("-nonsense").unwrap_err(), "unknown flag -nonsense");
     }
 }

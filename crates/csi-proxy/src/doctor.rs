@@ -1,38 +1,28 @@
 //! The command `doctor`: examines the node and prints what it finds.
 //!
-//! The crate `doctor` makes the findings. Here are the command's flags, the settings of the daemon that it examines, the
-//! exit code, and what the checks read of Windows.
+//! The crate `doctor` makes the findings. Here are the command's flags, the settings of the daemon that it examines, and the
+//! exit code.
 
-mod command_line;
 mod flags;
 
-#[cfg(windows)]
-#[path = "doctor/windows.rs"]
-mod imp;
-
-#[cfg(not(windows))]
-#[path = "doctor/unsupported.rs"]
-mod imp;
-
 use std::error::Error;
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
-use ::doctor::{Agreement, Parity, Report, Settings, State, compare, examine as examine_node};
+use ::doctor::{Agreement, Settings, State, compare, examine as examine_node};
 use api::{GROUP_VERSIONS, Group};
-use os::escaped_json;
 use server::EndpointSpec;
+use terminal_text::{escaped, escaped_json};
 
-use crate::backend::Backend;
 use crate::command::{CommandError, no_more};
 use crate::flags::help::Help;
 use crate::flags::{FlagError, Flags};
 use crate::program::{Program, is_broken_pipe};
+use crate::serve::Backend;
 use crate::{serve, service};
 
 pub use ::doctor::System;
-pub use flags::{CSI_PROXY_DOCTOR, DoctorFlags, OUTPUT, PARITY, SHOW_NAMES};
-pub use imp::system;
+pub use flags::{CSI_PROXY_DOCTOR, DoctorFlags, EXAMINATION};
 
 /// The exit code if a problem or difference was found.
 const FOUND: u8 = 1;
@@ -97,39 +87,25 @@ fn examine(
 ) -> Result<ExitCode, Box<dyn Error>> {
     let flags = with_flags_of_service(program, words, flags, system);
     let version = env!("CARGO_PKG_VERSION");
-    if flags.parity {
+    let (text, json, is_good) = if flags.parity {
         let parity = compare(&backend.os, &flags.daemon.node, flags.show_names);
-        print(out, &flags, backend, &parity, || parity.to_json(&backend.name, version).to_string())?;
-        return Ok(code_of_parity(&parity));
-    }
-    let report = examine_node(&backend.os, system, &settings(&flags));
-    print(out, &flags, backend, &report, || format!("{:#}", report.to_json(&backend.name, version)))?;
-    Ok(code_of(&report))
-}
-
-fn print(
-    out: &mut impl Write,
-    flags: &DoctorFlags,
-    backend: &Backend,
-    text: &dyn std::fmt::Display,
-    json: impl FnOnce() -> String,
-) -> io::Result<()> {
+        let agrees = parity.rows_of(Agreement::Different).next().is_none();
+        (parity.to_string(), parity.to_json(&backend.name, version).to_string(), agrees)
+    } else {
+        let report = examine_node(&backend.os, system, &settings(&flags));
+        let json = format!("{:#}", report.to_json(&backend.name, version));
+        (report.to_string(), json, report.count(State::Problem) == 0)
+    };
     if flags.json {
-        return writeln!(out, "{}", escaped_json(&json()));
+        writeln!(out, "{}", escaped_json(&json))?;
+    } else {
+        writeln!(out, "csi-proxy {version}, node: {}\n\n{text}", escaped(&backend.name))?;
     }
-    writeln!(out, "csi-proxy {} looks at {}.\n\n{text}", env!("CARGO_PKG_VERSION"), os::escaped(&backend.name))
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(FOUND) })
 }
 
-fn code_of(report: &Report) -> ExitCode {
-    if report.count(State::Problem) == 0 { ExitCode::SUCCESS } else { ExitCode::from(FOUND) }
-}
-
-fn code_of_parity(parity: &Parity) -> ExitCode {
-    if parity.rows_of(Agreement::Different).next().is_none() { ExitCode::SUCCESS } else { ExitCode::from(FOUND) }
-}
-
-/// Adds the flags of the installed service, which the given ones override. Its flags may be those of another version, so
-/// they are left out if they cannot be parsed.
+/// Adds the flags of the installed service, which the given flags override. Ignores flags of the service that cannot be parsed:
+/// they may be those of another version.
 fn with_flags_of_service(
     program: &Program<DoctorFlags>,
     words: &[String],
@@ -137,25 +113,45 @@ fn with_flags_of_service(
     system: &dyn System,
 ) -> DoctorFlags {
     let Ok(registered) = system.service(service::NAME) else { return flags };
-    let of_service = command_line::words(&registered.command_line).into_iter().skip(1);
+    let of_service = words_of(&registered.command_line).into_iter().skip(1);
     let of_service = of_service.filter(|word| !matches!(word.trim_start_matches('-'), "windows-service"));
     program.parse(of_service.chain(words.iter().cloned())).unwrap_or(flags)
 }
 
-/// Returns what is to be examined.
+/// Splits the command line of a service at blanks outside of quotation marks, as the C runtime does. Does not recognize escaped
+/// quotation marks, which no flag of csi-proxy contains.
+fn words_of(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = None;
+    let mut is_quoted = false;
+    for letter in line.chars() {
+        match letter {
+            '"' => {
+                is_quoted = !is_quoted;
+                word.get_or_insert_with(String::new);
+            }
+            ' ' | '\t' if !is_quoted => words.extend(word.take()),
+            letter => word.get_or_insert_with(String::new).push(letter),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// Returns what to examine.
 fn settings(flags: &DoctorFlags) -> Settings {
     let Flags { node, api_groups, pipe_sids, groupless_pipes, log, .. } = &flags.daemon;
     let names = |groups: &[Group]| -> Vec<_> {
         EndpointSpec::of(groups, *groupless_pipes).iter().map(EndpointSpec::name).collect()
     };
     let pipes = names(api_groups);
-    let mut left_out_pipes = names(&Group::ALL);
-    left_out_pipes.retain(|name| !pipes.contains(name));
+    let mut excluded_pipes = names(&Group::ALL);
+    excluded_pipes.retain(|name| !pipes.contains(name));
     Settings {
         node: node.clone(),
         pipes,
-        left_out_groups: serve::left_out(api_groups),
-        left_out_pipes,
+        excluded_groups: serve::excluded(api_groups),
+        excluded_pipes,
         accounts: pipe_sids.clone(),
         service: service::NAME.to_owned(),
         log_file: log.file.as_ref().map(|file| file.display().to_string()),
@@ -170,12 +166,11 @@ pub fn pipes() -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::ExitCode;
-
     use ::doctor::ServiceRegistration;
-    use doctor_sim::SimulatedSystem;
+    use ::doctor::fixed_system::FixedSystem;
+    use api::GROUP_VERSIONS;
 
-    use super::{CSI_PROXY_DOCTOR, Doctor, Help, pipes, settings, with_flags_of_service};
+    use super::{CSI_PROXY_DOCTOR, Doctor, Help, pipes, settings, with_flags_of_service, words_of};
 
     fn words(line: &str) -> Vec<String> {
         line.split_whitespace().map(str::to_owned).collect()
@@ -183,12 +178,12 @@ mod tests {
 
     #[test]
     fn the_flags_of_the_service_apply_unless_they_are_given() {
-        let mut system = SimulatedSystem::serving(&pipes());
-        let with = |system: &SimulatedSystem, line: &str| {
+        let mut system = FixedSystem::serving(&pipes());
+        let with = |system: &FixedSystem, line: &str| {
             let flags = CSI_PROXY_DOCTOR.parse(words(line)).unwrap();
             settings(&with_flags_of_service(&CSI_PROXY_DOCTOR, &words(line), flags, system))
         };
-        assert_eq!((with(&system, "").log_file, with(&system, "").pipes.len()), (None, 23));
+        assert_eq!((with(&system, "").log_file, with(&system, "").pipes.len()), (None, GROUP_VERSIONS.len()));
         let command_line = r#""C:\a b\csi-proxy.exe" -windows-service -kubelet-path=D:\kubelet -log_file "C:\my logs\x.log" -pipe-sid=S-1-5-7"#;
         let registered = |command_line: &str| {
             Some(ServiceRegistration { command_line: command_line.to_owned(), account: None, restarts: Ok(true) })
@@ -200,28 +195,27 @@ mod tests {
         assert_eq!((of_service.accounts, of_service.show_names), (vec!["S-1-5-7".to_owned()], true));
         let given = with(&system, r"-kubelet-path=E:\kubelet -groupless-pipes");
         assert_eq!(given.node.kubelet_dir.to_string(), r"E:\kubelet");
-        assert!(given.pipes.len() > 23);
+        assert!(given.pipes.len() > GROUP_VERSIONS.len());
         system.service = registered("csi-proxy.exe -windows-service -api-groups=disk,volume -groupless-pipes");
         let with_groups = with(&system, "");
-        assert_eq!(with_groups.left_out_groups.as_deref(), Some("filesystem, iscsi, smb, system"));
+        assert_eq!(with_groups.excluded_groups.as_deref(), Some("filesystem, iscsi, smb, system"));
         assert!(with_groups.pipes.iter().all(|pipe| !pipe.contains("smb")) && with_groups.pipes.len() > 11);
-        let is_left_out = |name: &str| with_groups.left_out_pipes.iter().any(|pipe| pipe == name);
-        assert!(is_left_out("csi-proxy-smb-v1") && !is_left_out("csi-proxy-disk-v1") && !is_left_out("csi-proxy-v1"));
+        let is_excluded = |name: &str| with_groups.excluded_pipes.iter().any(|pipe| pipe == name);
+        assert!(is_excluded("csi-proxy-smb-v1") && !is_excluded("csi-proxy-disk-v1") && !is_excluded("csi-proxy-v1"));
         system.service = registered("csi-proxy.exe -of-another-version");
         assert_eq!(with(&system, "").node.kubelet_dir.to_string(), r"C:\var\lib\kubelet");
+    }
+
+    #[test]
+    fn words_end_at_blanks_outside_of_quotation_marks() {
+        assert_eq!(words_of(r#""C:\a b\c.exe"  -x="1 2" "" y"#), [r"C:\a b\c.exe", "-x=1 2", "", "y"]);
+        assert!(words_of("  ").is_empty());
     }
 
     #[test]
     fn the_help_fits_a_terminal() {
         let text = anstream::adapter::strip_str(&Help(&CSI_PROXY_DOCTOR).to_string()).to_string();
         assert!(text.contains("-parity") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    }
-
-    #[test]
-    fn a_node_that_cannot_be_examined_is_exit_code_2() {
-        let doctor = Doctor::parse(&CSI_PROXY_DOCTOR, Vec::new()).unwrap();
-        let code = doctor.run(&CSI_PROXY_DOCTOR, |_| Err("no node".into()), Vec::new());
-        assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(2)));
     }
 
     #[test]

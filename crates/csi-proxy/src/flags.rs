@@ -17,6 +17,7 @@ use std::time::Duration;
 use api::Group;
 pub use parser::FlagError;
 pub use table::TABLE;
+use tracing::Level;
 
 /// One flag, which changes a `T`.
 pub struct Flag<T = Flags> {
@@ -24,14 +25,25 @@ pub struct Flag<T = Flags> {
     pub name: &'static str,
     /// The kind of value it takes.
     pub kind: Kind,
-    /// The value it has when it is not given, as a user would write it; empty for none.
+    /// Its value if it is not given, as a user would write it; empty for none.
     pub default: &'static str,
     /// What it does, for the help.
     pub help: &'static str,
-    /// The heading under which the help lists it.
-    pub section: &'static str,
-    /// Stores a value, or returns what is wrong with it.
+    /// Stores a value, or returns why it is invalid.
     pub set: fn(&mut T, &str) -> Result<(), String>,
+}
+
+/// Flags that the help lists under one title.
+pub struct Section<T: 'static = Flags> {
+    /// The title.
+    pub title: &'static str,
+    /// The flags.
+    pub flags: &'static [Flag<T>],
+}
+
+/// Returns all flags of `sections`.
+pub fn flags_of<T>(sections: &'static [Section<T>]) -> impl Iterator<Item = &'static Flag<T>> {
+    sections.iter().flat_map(|section| section.flags)
 }
 
 /// The kind of value that a flag takes.
@@ -45,7 +57,7 @@ pub enum Kind {
     Values(&'static str),
 }
 
-/// The values of all flags in [`TABLE`], and of those of `csi-proxy` itself.
+/// The values of all flags in [`TABLE`], and of the flags that only `csi-proxy` has.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
     /// Run as a Windows service.
@@ -76,13 +88,13 @@ pub struct Flags {
     pub program: &'static str,
     /// The value of each flag, to show it.
     pub shown: ShownFlags,
-    /// Flags that were given and have no effect.
+    /// The given flags that have no effect.
     pub without_effect: Vec<&'static str>,
-    /// The arguments after the flags. Go programs ignore them, and so does csi-proxy.
+    /// The arguments after the flags, which csi-proxy ignores as Go programs do.
     pub rest: Vec<String>,
 }
 
-/// What the command line says, to show it. It repeats the other fields, so `Debug` leaves it out.
+/// The command line as text. It repeats the other fields of [`Flags`], so `Debug` omits it.
 #[derive(Clone, Default)]
 pub struct ShownFlags {
     /// The value of each flag as a user would write it, by name.
@@ -113,7 +125,7 @@ impl AsMut<Self> for Flags {
     }
 }
 
-/// Where the log is written and how much is in it, by klog's names.
+/// Where the log is written and how much is in it, as klog's flags say.
 #[derive(Clone, Debug, Default)]
 pub struct LogFlags {
     /// The log file, if there is one.
@@ -128,24 +140,10 @@ pub struct LogFlags {
     pub megabytes: usize,
     /// The folder of the log file, if only that is known.
     pub folder: Option<PathBuf>,
-    /// The least severe lines that are written to standard error, too, when the log is written to a file alone.
-    pub stderr_threshold: Severity,
+    /// The least level of lines that are also written to standard error when the log goes to a file alone; `None` for no line.
+    pub stderr_threshold: Option<Level>,
     /// Write each line as a JSON object.
     pub is_json: bool,
-}
-
-/// The severity of a line, by klog's names and numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Severity {
-    /// 0.
-    Info,
-    /// 1.
-    Warning,
-    /// 2.
-    #[default]
-    Error,
-    /// 3. No line is that severe.
-    Fatal,
 }
 
 impl LogFlags {

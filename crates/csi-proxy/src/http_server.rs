@@ -1,8 +1,8 @@
-//! The HTTP server for metrics and status; [`Pages`] are what it answers.
+//! The HTTP server for metrics and status. [`Pages`] has the answers.
 //!
 //! Any client that reaches the address may connect. A connection is therefore closed after one request or
-//! `CONNECTION_TIME`, and at the limit a new connection closes the oldest of the address that has the most. A client that
-//! sends its request at once is answered before that, unless its own address floods the server.
+//! `CONNECTION_TIME`. At the limit on connections, a new connection closes the oldest connection of the client address that has
+//! the most. A client that sends its request at once is answered before that, unless its own address floods the server.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -71,7 +71,7 @@ impl HttpListener {
                     open.push_back((peer.ip(), task));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection for metrics");
+                    tracing::warn!(%error, "cannot accept a connection to the metrics address");
                     sleep(ACCEPT_BACKOFF).await;
                 }
             }
@@ -79,7 +79,7 @@ impl HttpListener {
     }
 }
 
-/// If [`MAX_CONNECTIONS`] are open, closes the oldest of the address that has the most.
+/// If [`MAX_CONNECTIONS`] are open, closes the oldest connection of the client address that has the most.
 fn close_one_at_limit(open: &mut VecDeque<(IpAddr, AbortHandle)>) {
     open.retain(|(_, connection)| !connection.is_finished());
     if open.len() < MAX_CONNECTIONS {
@@ -104,8 +104,8 @@ async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, peer: Soc
     http.timer(TokioTimer::new()).keep_alive(false).max_buf_size(MAX_HEAD);
     match timeout(CONNECTION_TIME, http.serve_connection(TokioIo::new(stream), service)).await {
         Ok(Ok(())) => {}
-        Ok(Err(reason)) => tracing::debug!(%reason, "a connection for metrics failed"),
-        Err(_) => tracing::debug!("closed a connection for metrics that exceeded the time limit"),
+        Ok(Err(reason)) => tracing::debug!(%reason, "a connection to the metrics address failed"),
+        Err(_) => tracing::debug!("closed a connection to the metrics address that exceeded the time limit"),
     }
 }
 

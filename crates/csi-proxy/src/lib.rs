@@ -1,21 +1,16 @@
-//! What `csi-proxy` and `csi-proxy-sim` share: flags, log, metrics, serving and the Windows service.
+//! The daemon as a library: flags, log, metrics, serving, `doctor` and the Windows service.
 //!
-//! This crate serves any [`Backend`](backend::Backend) on any endpoints. Which ones is the programs' choice: `csi-proxy`
-//! serves Windows on named pipes, `csi-proxy-sim` serves a simulated node.
+//! Two programs are made of it. `csi-proxy` serves the Windows node that it runs on, on named pipes ([`platform`]);
+//! `csi-proxy-sim` serves a simulated node. [`serve`] takes any [`Backend`](serve::Backend) on any
+//! [`Endpoints`](serve::Endpoints).
 
-pub mod backend;
 pub mod command;
-mod descriptors;
-pub mod dll_search;
 pub mod doctor;
-pub mod endpoints;
 pub mod flags;
 pub mod http_server;
 pub mod log;
-mod own_process;
 pub mod pages;
+pub mod platform;
 pub mod program;
 pub mod serve;
 pub mod service;
-pub mod signals;
-pub mod unsupported;

@@ -1,7 +1,7 @@
 //! The log: lines of text or JSON on standard error, in a file, or both, as klog's flags choose.
 //!
-//! Clients cause most lines and parts of their text. Therefore the size of all files is limited, as are the lines
-//! that clients can cause in a minute, and what could be mistaken for other text is escaped.
+//! Clients cause most lines and parts of their text. Therefore the size of all files and the lines of a minute are limited, and
+//! characters that could make a text read as another are escaped.
 
 mod json;
 mod line;
@@ -9,21 +9,20 @@ mod rate;
 mod rotation;
 mod text;
 
-use std::fmt;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 
+use tracing::Metadata;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::field::RecordFields;
-use tracing_subscriber::filter::{FilterExt as _, Targets, filter_fn};
-use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FormatFields, MakeWriter};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::writer::MakeWriterExt as _;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
-use crate::flags::{LogFlags, Severity};
+use crate::flags::LogFlags;
 use json::{JsonFields, JsonLines};
 use rate::{Output, RateLimit};
 use rotation::RotatingFile;
@@ -32,46 +31,31 @@ use text::TextFields;
 /// The crates of this workspace, by the prefixes of their events' targets.
 const OURS: [&str; 4] = ["csi_proxy", "server", "storage_ops", "transport"];
 
-static FILE_RATE: LazyLock<RateLimit> = LazyLock::new(RateLimit::default);
-static STDERR_RATE: LazyLock<RateLimit> = LazyLock::new(RateLimit::default);
+static RATE: LazyLock<RateLimit> = LazyLock::new(RateLimit::default);
 
 /// Starts logging. Fails if logging has already been started in this process.
 pub fn start(flags: &LogFlags) -> io::Result<()> {
     // klog ignores -log_file unless -logtostderr=false is given too. A user who names a file expects it to be written.
-    let file = match flags.file.as_deref() {
-        None => None,
-        Some(path) => Some(
-            open(path, flags.megabytes)
-                .map_err(|error| io::Error::new(error.kind(), format!("cannot log to {}: {error}", path.display())))?,
-        ),
+    let layer = if let Some(path) = flags.file.as_deref() {
+        let file = open(path, flags.megabytes)
+            .map_err(|error| io::Error::new(error.kind(), format!("cannot log to {}: {error}", path.display())))?;
+        let to_stderr = flags.to_stderr || flags.also_to_stderr;
+        let least = if to_stderr { LevelFilter::TRACE } else { LevelFilter::from(flags.stderr_threshold) };
+        lines(flags, Output::new(both(Mutex::new(file), io::stderr, least), false, &RATE), false)
+    } else {
+        let has_colours = io::stderr().is_terminal() && !flags.is_json;
+        lines(flags, Output::new(io::stderr, has_colours, &RATE), has_colours)
     };
-    let to_stderr = flags.to_stderr || flags.also_to_stderr || file.is_none();
-    let least = if to_stderr { LevelFilter::TRACE } else { threshold(flags.stderr_threshold) };
-    let mut layers: Vec<BoxedLayer> = Vec::new();
-    if let Some(file) = file {
-        let file = Output::new(Mutex::new(file), false, &FILE_RATE);
-        layers.push(lines::<FILE, _>(flags, file, false, LevelFilter::TRACE));
-    }
-    let ansi = io::stderr().is_terminal() && !flags.is_json;
-    layers.push(lines::<STDERR, _>(flags, Output::new(io::stderr, ansi, &STDERR_RATE), ansi, least));
-    tracing_subscriber::registry().with(layers).try_init().map_err(io::Error::other)
+    tracing_subscriber::registry().with(layer).try_init().map_err(io::Error::other)
 }
 
-/// The numbers of the outputs, which their [`Fields`] have.
-const FILE: u8 = 0;
-const STDERR: u8 = 1;
-
-/// The format of fields of one output.
-///
-/// Outputs whose formats are of one type share the text of the fields of a span, and each of them would append to it what
-/// is recorded after the span was made.
-#[derive(Debug)]
-struct Fields<F, const OUTPUT: u8>(F);
-
-impl<'a, F: FormatFields<'a>, const OUTPUT: u8> FormatFields<'a> for Fields<F, OUTPUT> {
-    fn format_fields<R: RecordFields>(&self, writer: Writer<'a>, fields: R) -> fmt::Result {
-        self.0.format_fields(writer, fields)
-    }
+/// Returns a writer of all lines to `file`, and of lines of at least the level `least` to `stderr`.
+fn both<F, E>(file: F, stderr: E, least: LevelFilter) -> impl for<'a> MakeWriter<'a> + Send + Sync
+where
+    F: for<'a> MakeWriter<'a> + Send + Sync,
+    E: for<'a> MakeWriter<'a> + Send + Sync,
+{
+    file.and(stderr.with_filter(move |metadata: &Metadata<'_>| *metadata.level() <= least))
 }
 
 /// Returns the layer that writes the lines that `flags` select to `output`, without limits.
@@ -79,48 +63,32 @@ pub fn layer<W>(flags: &LogFlags, output: W) -> BoxedLayer
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    lines::<STDERR, _>(flags, output, false, LevelFilter::TRACE)
+    lines(flags, output, false)
 }
 
 /// A layer that writes lines.
 pub type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// Returns the layer that writes lines of at least the level `least` to `output`.
-fn lines<const OUTPUT: u8, W>(flags: &LogFlags, output: W, ansi: bool, least: LevelFilter) -> BoxedLayer
+fn lines<W>(flags: &LogFlags, output: W, has_colours: bool) -> BoxedLayer
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let lines = tracing_subscriber::fmt::layer().with_target(false).with_ansi(ansi).with_writer(output);
-    // Spans of all levels, because they say which call an event belongs to.
-    let is_severe = filter_fn(move |metadata| metadata.is_span() || *metadata.level() <= least);
-    let wanted = wanted(flags).and(is_severe.with_max_level_hint(LevelFilter::TRACE));
+    let lines = tracing_subscriber::fmt::layer().with_target(false).with_ansi(has_colours).with_writer(output);
     if flags.is_json {
-        let lines = lines.fmt_fields(Fields::<_, OUTPUT>(JsonFields)).event_format(JsonLines);
-        lines.with_filter(wanted).boxed()
+        lines.fmt_fields(JsonFields).event_format(JsonLines).with_filter(wanted(flags)).boxed()
     } else {
-        lines.fmt_fields(Fields::<_, OUTPUT>(TextFields)).with_filter(wanted).boxed()
+        lines.fmt_fields(TextFields).with_filter(wanted(flags)).boxed()
     }
 }
 
-/// Returns the level from which on lines are at least as severe as `severity`.
-fn threshold(severity: Severity) -> LevelFilter {
-    match severity {
-        Severity::Info => LevelFilter::INFO,
-        Severity::Warning => LevelFilter::WARN,
-        Severity::Error => LevelFilter::ERROR,
-        Severity::Fatal => LevelFilter::OFF,
-    }
+/// Logs each minute how many lines were dropped, if any. Never returns.
+pub(crate) async fn report_dropped() {
+    RATE.report().await;
 }
 
-/// Logs how many lines were left out, as often as that happens. Never returns.
-pub(crate) async fn report_left_out() {
-    tokio::join!(FILE_RATE.report(), STDERR_RATE.report());
-}
-
-/// Logs how many lines have been left out since the last report. To be called when no more lines are expected.
-pub(crate) fn report_left_out_at_end() {
-    FILE_RATE.report_once();
-    STDERR_RATE.report_once();
+/// Logs how many lines have been dropped since the last report. Called at the end, when no more lines are expected.
+pub(crate) fn report_dropped_at_end() {
+    RATE.report_once();
 }
 
 /// Returns which events are logged: more of this workspace's crates than of the libraries.
@@ -173,34 +141,15 @@ mod tests {
 
     /// Returns what `act` logs to a file, and to standard error from the level `least` on.
     fn logged(flags: &LogFlags, least: LevelFilter, act: impl FnOnce()) -> [String; 2] {
-        let limit: &RateLimit = Box::leak(Box::default());
         let [file, stderr] = [Buffer::default(), Buffer::default()];
-        let output = |buffer: &Buffer| {
+        let writer = |buffer: &Buffer| {
             let buffer = buffer.clone();
-            Output::new(move || buffer.clone(), false, limit)
+            move || buffer.clone()
         };
-        let layers = vec![
-            lines::<FILE, _>(flags, output(&file), false, LevelFilter::TRACE),
-            lines::<STDERR, _>(flags, output(&stderr), false, least),
-        ];
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(layers), act);
+        let output = Output::new(both(writer(&file), writer(&stderr), least), false, Box::leak(Box::default()));
+        let subscriber = tracing_subscriber::registry().with(lines(flags, output, false));
+        tracing::subscriber::with_default(subscriber, act);
         [file.text(), stderr.text()]
-    }
-
-    #[test]
-    fn what_is_recorded_later_is_in_the_lines_of_each_output_once() {
-        for is_json in [false, true] {
-            let flags = LogFlags { is_json, verbosity: 2, ..LogFlags::default() };
-            let texts = logged(&flags, LevelFilter::TRACE, || {
-                let span = tracing::info_span!("call", id = 7, object = Empty);
-                span.record("object", "disk 1");
-                span.in_scope(|| tracing::debug!("the call began"));
-            });
-            for text in texts {
-                assert_eq!((text.matches("object").count(), text.matches("disk 1").count()), (1, 1), "{text}");
-                assert!(text.contains("the call began"), "{text}");
-            }
-        }
     }
 
     #[test]
@@ -230,9 +179,9 @@ mod tests {
     #[test]
     fn a_terminal_gets_no_escape_sequence_from_a_field_or_message() {
         let output = Buffer::default();
-        let writer = output.clone();
-        let writer = move || line::LineWriter::new(writer.clone(), true);
-        let layer = lines::<STDERR, _>(&LogFlags::default(), writer, true, LevelFilter::TRACE);
+        let buffer = output.clone();
+        let writer = Output::new(move || buffer.clone(), true, Box::leak(Box::default()));
+        let layer = lines(&LogFlags::default(), writer, true);
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
             tracing::info!(text = "\u{1b}[31m", error = %"\u{1b}[32m", "\u{1b}[33m");
         });
@@ -244,7 +193,7 @@ mod tests {
     #[test]
     fn standard_error_has_the_lines_that_are_severe_enough() {
         let flags = LogFlags::default();
-        let texts = logged(&flags, threshold(flags.stderr_threshold), || {
+        let texts = logged(&flags, LevelFilter::ERROR, || {
             tracing::info_span!("call", id = 7, object = "disk 1").in_scope(|| tracing::error!("failed"));
             tracing::warn!("warned");
         });

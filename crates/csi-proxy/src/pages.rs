@@ -1,21 +1,20 @@
-//! What the HTTP server answers: `/metrics`, `/healthz` and `/readyz` to everybody, and to clients on the node itself `/statusz` and
-//! `/flagz`, as components of Kubernetes have them, and a page at `/` for people.
+//! The pages of the HTTP server. `/metrics`, `/healthz` and `/readyz` are for every client; `/statusz` and `/flagz`, which
+//! components of Kubernetes have too, and `/`, the status in a browser, only for clients on the node itself.
 //!
-//! `/metrics` has only counts and durations. The others name paths, volumes and servers, so whether they are answered is
-//! decided in `pages/access.rs`. None of them names a user or has a secret, none changes anything, and none asks Windows: a
-//! device that hangs must not make the status hang too. `csi-proxy doctor` shows the disks and volumes.
+//! `/metrics` has only counts and durations. The status pages name paths, volumes and servers, so `pages/access.rs` decides who
+//! may read them. No page names a user or contains a secret, changes anything, or asks Windows: a device that hangs must not
+//! make the status hang. `csi-proxy doctor` shows the disks and volumes.
 
 mod access;
 mod html;
 mod metrics;
 mod text;
-mod utc;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use api::{GROUP_VERSIONS, GroupVersion};
+use api::GROUP_VERSIONS;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
@@ -25,6 +24,8 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use serde::Serialize;
 use server::{Metrics, Status};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{self, FormatTime as _};
 
 use crate::flags::Flags;
 
@@ -34,8 +35,8 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 const JSON: &str = "application/json";
 
-/// Headers that keep a browser from storing a page, loading or running anything for it, taking it for another type, and
-/// showing it inside another page.
+/// Headers that forbid a browser to store a page, to load or run anything for it, to guess its type, and to show it inside
+/// another page.
 const BROWSER: [(HeaderName, &str); 5] = [
     (CACHE_CONTROL, "no-store"),
     (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"),
@@ -50,8 +51,11 @@ pub struct Pages {
     program: &'static str,
     system: String,
     started: SystemTime,
+    /// [`Self::started`] as RFC 3339 has it, in UTC.
+    started_text: String,
     flags: Vec<(&'static str, String)>,
-    served: Vec<&'static GroupVersion>,
+    /// The services of the group-versions that are served, such as `v1.Disk`.
+    served: Vec<&'static str>,
     metrics: Arc<Metrics>,
 }
 
@@ -60,14 +64,13 @@ pub struct Pages {
 struct ProgramStatus<'a> {
     program: &'static str,
     version: &'static str,
-    /// The name of the node's system, or of the simulated node.
+    /// The name of the node, such as "this Windows node".
     system: &'a str,
     process_id: u32,
     /// When it started, in UTC.
-    started: String,
+    started: &'a str,
     up_seconds: f64,
-    /// The services of the group-versions that are served, such as `v1.Disk`.
-    served: Vec<&'static str>,
+    served: &'a [&'static str],
     #[serde(flatten)]
     status: Status,
 }
@@ -75,9 +78,19 @@ struct ProgramStatus<'a> {
 impl Pages {
     /// Creates the pages of the program that was started with `flags` and serves `system`.
     pub fn new(flags: &Flags, system: &str, metrics: Arc<Metrics>) -> Self {
-        let served = GROUP_VERSIONS.iter().filter(|row| flags.api_groups.contains(&row.group)).collect();
-        let (program, flags) = (flags.program, flags.shown.values.clone());
-        Self { program, system: system.to_owned(), started: SystemTime::now(), flags, served, metrics }
+        let served = GROUP_VERSIONS.iter().filter(|row| flags.api_groups.contains(&row.group)).map(|row| row.service);
+        let mut started_text = String::new();
+        // Writing to a String does not fail.
+        let _ = time::SystemTime.format_time(&mut Writer::new(&mut started_text));
+        Self {
+            program: flags.program,
+            system: system.to_owned(),
+            started: SystemTime::now(),
+            started_text,
+            flags: flags.shown.values.clone(),
+            served: served.collect(),
+            metrics,
+        }
     }
 
     /// Answers a request of the client at `peer`.
@@ -106,7 +119,7 @@ impl Pages {
             ("/statusz", _) => (PLAIN, text::statusz(&self.status())),
             ("/flagz", Some("format=json")) => (JSON, json(&self.flags_by_name())),
             ("/flagz", _) => (PLAIN, text::flagz(self.program, &self.flags)),
-            (_, query) => (HTML, html::page(&self.status(), &self.served, query == Some("refresh"))),
+            (_, query) => (HTML, html::page(self.program, &text::statusz(&self.status()), query == Some("refresh"))),
         };
         response(StatusCode::OK, kind, text)
     }
@@ -130,9 +143,9 @@ impl Pages {
             version: env!("CARGO_PKG_VERSION"),
             system: &self.system,
             process_id: std::process::id(),
-            started: utc::format(self.started),
+            started: &self.started_text,
             up_seconds: self.started.elapsed().unwrap_or(Duration::ZERO).as_secs_f64(),
-            served: self.served.iter().map(|row| row.service).collect(),
+            served: &self.served,
             status: self.metrics.status(),
         }
     }

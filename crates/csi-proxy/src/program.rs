@@ -6,14 +6,14 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::command::CommandError;
-use crate::dll_search;
 use crate::flags::table::switch;
-use crate::flags::{Flag, Flags, Kind};
+use crate::flags::{Flag, Flags, Kind, Section};
+use crate::platform;
 
 /// The exit code of Go programs for a command line that cannot be parsed.
 const USAGE: u8 = 2;
 
-/// A program: its name, its help, and the flags that it alone has. `T` are the values of all of its flags.
+/// A program: its name, its help, and the flags that only this program has. `T` has the values of all of its flags.
 pub struct Program<T: 'static> {
     /// The name that users type.
     pub name: &'static str,
@@ -22,11 +22,8 @@ pub struct Program<T: 'static> {
     /// Each command with its arguments, and what it does.
     pub commands: &'static [(&'static str, &'static str)],
     /// The flags that it has beyond [`TABLE`](crate::flags::TABLE).
-    pub own_flags: &'static [Flag<T>],
+    pub own_flags: &'static [Section<T>],
 }
-
-/// A heading of the help.
-const SERVICE: &str = "Windows service";
 
 /// The flag of `service install` that makes its warnings errors.
 pub(crate) const REQUIRE_SAFE_FOLDERS: &str = "require-safe-folders";
@@ -44,43 +41,44 @@ pub static CSI_PROXY: Program<Flags> = Program {
         ("help", "print this help"),
         ("version", "print the version"),
     ],
-    own_flags: &[
-        Flag {
-            name: "windows-service",
-            kind: Kind::Switch,
-            default: "false",
-            help: "Run as the Windows service csiproxy, not in a console.",
-            section: SERVICE,
-            set: |flags, text| switch(text).map(|on| flags.windows_service = on),
-        },
-        Flag {
-            name: REQUIRE_SAFE_FOLDERS,
-            kind: Kind::Switch,
-            default: "false",
-            help: "For 'service install': refuse, instead of warning, if ordinary users may replace the program or its log.",
-            section: SERVICE,
-            set: |flags, text| switch(text).map(|on| flags.require_safe_folders = on),
-        },
-    ],
+    own_flags: &[Section {
+        title: "Windows service",
+        flags: &[
+            Flag {
+                name: "windows-service",
+                kind: Kind::Switch,
+                default: "false",
+                help: "Run as the Windows service csiproxy instead of in the console.",
+                set: |flags, text| switch(text).map(|on| flags.windows_service = on),
+            },
+            Flag {
+                name: REQUIRE_SAFE_FOLDERS,
+                kind: Kind::Switch,
+                default: "false",
+                help: "For 'service install': fail, instead of warning, if ordinary users may replace the program or its log.",
+                set: |flags, text| switch(text).map(|on| flags.require_safe_folders = on),
+            },
+        ],
+    }],
 };
 
 impl<T> Program<T> {
-    /// Parses this process's command line, runs the command, and returns the exit code: success, failure, or that the
-    /// command line cannot be parsed. `run` returns the exit code of a command that ran.
+    /// Parses this process's command line, runs the command, and returns the exit code: that of `run`, 1 if the command failed,
+    /// or 2 if the command line cannot be parsed.
     pub fn main<C>(
         &self,
         parse: impl FnOnce(Vec<String>) -> Result<C, CommandError>,
         run: impl FnOnce(C) -> Result<ExitCode, Box<dyn Error>>,
     ) -> ExitCode {
         let name = self.name;
-        if let Err(error) = dll_search::system_only() {
+        if let Err(error) = platform::limit_dll_search() {
             eprintln!("{name}: cannot limit the search for DLLs to System32: {error}");
             return ExitCode::FAILURE;
         }
         let arguments = env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
         match parse(arguments).map(run) {
             Ok(Ok(code)) => code,
-            // The reader has seen enough.
+            // The reader of the output has closed it.
             Ok(Err(error)) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
             Ok(Err(error)) => {
                 eprintln!("{name}: {error}");

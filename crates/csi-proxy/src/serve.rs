@@ -2,6 +2,7 @@
 
 use std::env;
 use std::error::Error;
+use std::fmt;
 use std::io::{self, Write};
 use std::num::NonZero;
 use std::path::{Path, absolute};
@@ -9,33 +10,61 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::{GROUP_VERSIONS, Group};
-use server::{Endpoint, EndpointSpec, Limits, Server, Unfinished};
+use os::Os;
+use server::{BoxedService, Endpoint, EndpointSpec, Limits, Server, Unfinished};
 use storage_ops::{BLOCKING_THREADS, Config, Executor, HostPath, Node};
 use transport::address::{Address, Location};
 use transport::listener::Listener;
 
-use crate::backend::Backend;
-use crate::descriptors;
-use crate::endpoints::Endpoints;
 use crate::flags::{Flags, LogFlags};
 use crate::http_server::HttpListener;
 use crate::log;
 use crate::pages::Pages;
-use crate::signals::StopSignals;
+use crate::platform::{StopSignals, raise_open_files};
 
 /// Threads for blocking work other than storage operations: the runtime's own, such as resolving host names.
 const OTHER_THREADS: usize = 16;
 
-/// The least number of threads for asynchronous work. Reads of local files run on these threads too, and all but one
-/// may hang if a disk no longer answers.
+/// The minimum number of threads for asynchronous work. Reads of local files run on these threads too; if a disk no longer
+/// answers, all threads except one may hang.
 const LEAST_WORKERS: usize = 4;
 
 /// The environment variable that every process in a HostProcess container has.
 /// <https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/>
 const HOST_PROCESS_CONTAINER: &str = "CONTAINER_SANDBOX_MOUNT_POINT";
 
-/// How long calls may drain in a HostProcess container, whose processes Windows ends 5 seconds after it tells them to stop.
+/// How long calls may drain in a HostProcess container. Windows ends its processes 5 seconds after telling them to stop.
 const CONTAINER_DRAIN: Duration = Duration::from_secs(4);
+
+/// Descriptors that are not for connections: endpoints, evicted connections that have not closed, metrics, the log.
+const OTHER_DESCRIPTORS: usize = 256;
+
+/// A node to serve.
+pub struct Backend {
+    /// Its primitives.
+    pub os: Arc<dyn Os>,
+    /// Its name in announcements, such as "this Windows node".
+    pub name: String,
+    /// Whether this program runs on the node, so that the program's own files are there.
+    pub is_this_node: bool,
+}
+
+impl fmt::Debug for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Backend").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A location for endpoints. Nothing is open yet: the daemon opens all endpoints at once, shortly before it serves.
+#[derive(Debug)]
+pub struct Endpoints<B> {
+    /// Where clients find the endpoints.
+    pub location: Location,
+    /// Opens the endpoint at one address, as an `FnMut(&Address) -> io::Result<impl Listener>`.
+    pub bind: B,
+    /// Returns what an endpoint serves besides its group-versions and their health.
+    pub services: fn(&EndpointSpec) -> Vec<BoxedService>,
+}
 
 /// Returns the runtime that the whole daemon runs in.
 pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
@@ -44,8 +73,8 @@ pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     builder.enable_all().worker_threads(workers).max_blocking_threads(BLOCKING_THREADS + OTHER_THREADS).build()
 }
 
-/// Logs as the flags specify, announces on `out` what is served where, and serves until a signal to stop arrives and
-/// the running calls have finished. A second signal stops at once.
+/// Starts the log, announces the endpoints on `out`, and serves until a signal to stop arrives and the running calls have
+/// finished. A second signal stops at once.
 pub fn console<L: Listener>(
     flags: &Flags,
     backend: Backend,
@@ -60,8 +89,8 @@ pub fn console<L: Listener>(
     served
 }
 
-/// Announces on `out` what is served where, and serves until a signal to stop, as [`console`] does. Calls `ready` when
-/// all endpoints are open.
+/// Announces the endpoints on `out`, and serves until a signal to stop, as [`console`] does. Calls `ready` when all endpoints are
+/// open.
 pub async fn until_signalled<L: Listener>(
     flags: &Flags,
     backend: Backend,
@@ -121,10 +150,10 @@ pub async fn until<L: Listener>(
         tokio::spawn(listener.serve(Arc::new(pages)));
     }
     ready()?;
-    let left_out = tokio::spawn(log::report_left_out());
+    let drop_reports = tokio::spawn(log::report_dropped());
     let unfinished = server.serve(open, stop).await;
-    left_out.abort();
-    log::report_left_out_at_end();
+    drop_reports.abort();
+    log::report_dropped_at_end();
     report_end(&mut out, unfinished)
 }
 
@@ -144,42 +173,51 @@ fn system_drive(text: Option<&str>) -> Option<char> {
 }
 
 fn limits(flags: &Flags) -> Limits {
-    let connections = server::ConnectionLimits {
-        open: connections(flags.max_connections),
+    Limits {
+        connections: connections(flags.max_connections),
         silence: flags.silence,
-        // Those that run, and as many that wait, or whose request or response is still on its way.
-        calls: flags.max_calls.saturating_mul(2),
-    };
-    let (calls, queue) = (flags.max_calls, flags.max_calls);
-    Limits { connections, calls, queue, drain: flags.drain, ..Limits::default() }
+        calls: flags.max_calls,
+        drain: flags.drain,
+        ..Limits::default()
+    }
 }
 
-/// Returns the limit on connections: that of the flag, if the system has room for as many.
+/// Returns the limit on connections: the value of the flag, if the system allows as many open files.
+///
+/// A connection over a Unix socket is a descriptor. With fewer descriptors than connections, accepting would fail while idle
+/// connections, which could be evicted, hold all of them.
 fn connections(wanted: usize) -> usize {
-    let room = descriptors::room_for(wanted);
+    let limit = raise_open_files(wanted.saturating_add(OTHER_DESCRIPTORS));
+    let room = limit.map_or(wanted, |limit| room_within(limit, wanted));
     if room < wanted {
-        tracing::warn!("lowered -max-connections from {wanted} to {room}, because the limit on open files is too low");
+        tracing::warn!("lowered -max-connections from {wanted} to {room}: the limit on open files allows no more");
     }
     room
 }
 
-/// Logs which parts of the command line have no effect, what cannot have its effect here, and what is not served.
+/// Returns how many connections, at most `wanted`, are possible with a limit on descriptors.
+fn room_within(limit: usize, wanted: usize) -> usize {
+    // If the limit is very low, connections still get a quarter of it.
+    limit.saturating_sub(OTHER_DESCRIPTORS).max(limit / 4).clamp(1, wanted.max(1))
+}
+
+/// Logs the flags without effect or with a limited effect, and the groups that are not served.
 fn warn(flags: &Flags) {
     if is_cut_short(env::var_os(HOST_PROCESS_CONTAINER).is_some(), flags.drain) {
         tracing::warn!(
-            "-drain={} has no effect beyond the 5 seconds that a HostProcess container gets to stop; use -drain={}",
+            "Windows ends a HostProcess container 5 seconds after telling it to stop, so -drain={} is cut short; use -drain={}",
             flags.drain.as_secs(),
             CONTAINER_DRAIN.as_secs()
         );
     }
-    if let Some(groups) = left_out(&flags.api_groups) {
-        tracing::info!("not served, by -api-groups: {groups}");
+    if let Some(groups) = excluded(&flags.api_groups) {
+        tracing::info!("-api-groups excludes these groups: {groups}");
     }
     for name in &flags.without_effect {
         tracing::info!("flag -{name} has no effect");
     }
     if let Some(first) = flags.rest.first() {
-        tracing::warn!("ignoring the command line from '{first}' on, because that is not a flag");
+        tracing::warn!("'{first}' is not a flag; ignoring it and everything after it on the command line");
     }
 }
 
@@ -200,8 +238,8 @@ fn announce(
     let rpcs: usize = served().map(|row| row.rpcs.len()).sum();
     writeln!(out, "csi-proxy {} serves {name}", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "  {} group-versions with {rpcs} RPCs, on {endpoints} endpoints", served().count())?;
-    if let Some(groups) = left_out(groups) {
-        writeln!(out, "  not served, by -api-groups: {groups}")?;
+    if let Some(groups) = excluded(groups) {
+        writeln!(out, "  excluded by -api-groups: {groups}")?;
     }
     match location {
         Location::Directory(folder) => writeln!(out, "  sockets in {}", folder.display())?,
@@ -215,8 +253,8 @@ fn announce(
     out.flush()
 }
 
-/// Returns the names of all groups but these, if there are others.
-pub(crate) fn left_out(groups: &[Group]) -> Option<String> {
+/// Returns the names of the groups that are not in `groups`; `None` if there are none.
+pub(crate) fn excluded(groups: &[Group]) -> Option<String> {
     let others: Vec<_> = Group::ALL.into_iter().filter(|group| !groups.contains(group)).map(Group::name).collect();
     (!others.is_empty()).then(|| others.join(", "))
 }
@@ -241,7 +279,7 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    use super::{drive_of, is_cut_short, system_drive};
+    use super::{drive_of, is_cut_short, room_within, system_drive};
     use crate::program::CSI_PROXY;
 
     #[test]
@@ -256,6 +294,22 @@ mod tests {
         assert_eq!(drive(r"d:\csi-proxy\csi-proxy.exe").as_deref(), Some(r"D:\"));
         assert_eq!(drive(r"\\?\E:\logs").as_deref(), Some(r"E:\"));
         assert_eq!([r"\\files\one\x", r"\\?\UNC\files\one\x", "C:", "é:\\x"].map(drive), [const { None }; 4]);
+    }
+
+    #[test]
+    fn connections_leave_descriptors_for_the_rest() {
+        for (limit, wanted, room) in [
+            (1 << 20, 1024, 1024),
+            (1280, 1024, 1024),
+            (1279, 1024, 1023),
+            (1024, 1024, 768),
+            (256, 1024, 64),
+            (100, 10, 10),
+            (2, 10, 1),
+            (2, 0, 1),
+        ] {
+            assert_eq!(room_within(limit, wanted), room, "{limit} descriptors");
+        }
     }
 
     #[test]

@@ -1,21 +1,20 @@
-//! The Windows service `csiproxy`: running as it, installing it, and its state.
+//! The Windows service `csiproxy`: its name, the command `service`, and the reports while it stops.
+//! `platform/windows/service.rs` runs and installs the service, and has its times.
 
-pub mod progress;
+use std::error::Error;
+use std::pin::pin;
+use std::time::Duration;
 
-#[cfg(windows)]
-#[path = "service/windows.rs"]
-mod imp;
+use tokio::time::timeout;
 
-#[cfg(not(windows))]
-#[path = "service/unsupported.rs"]
-mod imp;
-
-pub use imp::{ServiceError, install, run, status, uninstall};
+use crate::command::{CommandError, no_more};
+use crate::flags::parser::name_of_flag;
+use crate::program::{CSI_PROXY, REQUIRE_SAFE_FOLDERS};
 
 /// The name of the service. Installation scripts depend on it.
 pub const NAME: &str = "csiproxy";
 
-/// What `csi-proxy service` can do.
+/// A task of the command `service`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Task {
     /// Install this program as the service.
@@ -33,4 +32,65 @@ pub struct Installation {
     pub arguments: Vec<String>,
     /// Refuse to install if ordinary users may replace the program or its log, instead of warning.
     pub require_safe_folders: bool,
+}
+
+impl Task {
+    /// Parses the words after `service`.
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, CommandError> {
+        match words.next().as_deref() {
+            Some("install") => Self::parse_installation(words.collect()),
+            Some("uninstall") => no_more("service uninstall", words).map(|()| Self::Uninstall),
+            Some("status") => no_more("service status", words).map(|()| Self::Status),
+            _ => Err(CommandError::NoTask),
+        }
+    }
+
+    /// Refuses flags that the service could not parse when it starts, where no user would see its error.
+    fn parse_installation(words: Vec<String>) -> Result<Self, CommandError> {
+        let flags = CSI_PROXY.parse(words.iter().cloned()).map_err(CommandError::Flags)?;
+        no_more("service install", flags.rest.into_iter())?;
+        // This flag concerns the installation only. The Go program must be able to parse the command line of the service.
+        let arguments = words.into_iter().filter(|word| name_of_flag(word) != Some(REQUIRE_SAFE_FOLDERS)).collect();
+        Ok(Self::Install(Installation { arguments, require_safe_folders: flags.require_safe_folders }))
+    }
+}
+
+/// Waits until the daemon has stopped. Meanwhile calls `report` with 1, 2, ..., at once and after each `interval`. A report that
+/// fails does not end the drain.
+pub async fn report_until_stopped<T>(
+    stopped: impl Future<Output = T>,
+    interval: Duration,
+    report: impl Fn(u32) -> Result<(), Box<dyn Error>>,
+) -> T {
+    let mut stopped = pin!(stopped);
+    let mut checkpoint = 0;
+    loop {
+        checkpoint += 1;
+        if let Err(error) = report(checkpoint) {
+            tracing::warn!(%error, "cannot report progress to Windows; still waiting for running calls");
+        }
+        if let Ok(output) = timeout(interval, stopped.as_mut()).await {
+            return output;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::time::Duration;
+
+    use super::report_until_stopped;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_report_that_fails_does_not_end_the_drain() {
+        let reports = RefCell::new(Vec::new());
+        let report = |checkpoint| {
+            reports.borrow_mut().push(checkpoint);
+            Err("the service control manager does not answer".into())
+        };
+        let drain = tokio::time::sleep(Duration::from_millis(2500));
+        report_until_stopped(drain, Duration::from_secs(1), report).await;
+        assert_eq!(reports.into_inner(), [1, 2, 3]);
+    }
 }

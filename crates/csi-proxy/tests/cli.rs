@@ -49,15 +49,6 @@ fn help_and_version_are_printed_on_every_system() {
 fn an_invalid_command_line_is_one_sentence_and_exit_code_2() {
     for (argument, sentence) in [
         ("-nonsense", "csi-proxy: unknown flag -nonsense (see 'csi-proxy help')\n"),
-        (
-            "-node=x.toml",
-            "csi-proxy: unknown flag -node: csi-proxy-sim serves a simulated node (see 'csi-proxy help')\n",
-        ),
-        (
-            "-services=",
-            "csi-proxy: invalid value '' for flag -services: expected a list separated by commas, or 'none' \
-             (see 'csi-proxy help')\n",
-        ),
         ("demo", "csi-proxy: unknown command 'demo'; use 'csi-proxy-sim demo' (see 'csi-proxy help')\n"),
     ] {
         let refused = run(&[argument]);

@@ -1,14 +1,17 @@
 //! `call`: any RPC of any version, with a request in JSON.
 
+use std::ffi::OsStr;
 use std::io::Write as _;
 
-use api::{GROUP_VERSIONS, GroupVersion};
-use clap::ArgMatches;
+use api::GROUP_VERSIONS;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, ArgMatches, Command};
 use prost::Message as _;
 use prost_reflect::SerializeOptions;
 use serde_json::{Map, Value};
 
-use crate::cli;
+use crate::args;
+use crate::choose_version::{self, Choice};
 use crate::failure::Failure;
 use crate::output::Form;
 use crate::progress::with_progress;
@@ -16,16 +19,58 @@ use crate::request;
 use crate::session::Session;
 use crate::text_input;
 
+/// Returns the command.
+pub(crate) fn command() -> Command {
+    Command::new("call")
+        .about("Calls any RPC of any version, with a request in JSON")
+        .before_help(
+            "Fields have the names of the api.proto files, or these names in lowerCamelCase. An omitted field has its \
+             default value. The response has the names of the api.proto files, and numbers for 64-bit integers.\n\n\
+             An RPC may change the node and lose data. The help of its command has a warning, such as `csi-proxyctl \
+             volume format --help`.",
+        )
+        .arg(
+            Arg::new("rpc")
+                .value_name("GROUP/VERSION/RPC")
+                .required_unless_present("list")
+                .value_parser(RpcParser)
+                .hide_possible_values(true)
+                .help("The RPC, such as disk/v1/ListDiskIDs. Without the version: the preferred version that has the RPC"),
+        )
+        .arg(Arg::new("request").value_name("JSON").help(
+            "The request, @FILE to read it from a file, or - to read it from standard input. A request with a secret is \
+             accepted only from a file or standard input [default: {}]",
+        ))
+        .arg(args::switch("list", "List all RPCs"))
+        .arg(args::output_arg(&["json", "yaml"]))
+}
+
+/// Accepts every text, and knows the names of all RPCs, which the shells complete.
+#[derive(Clone)]
+struct RpcParser;
+
+impl TypedValueParser for RpcParser {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(names().map(PossibleValue::new)))
+    }
+}
+
+/// Runs the command.
 pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), Failure> {
     if matches.get_flag("list") {
         let mut out = anstream::stdout();
         return Ok(names().try_for_each(|name| writeln!(out, "{name}"))?);
     }
-    let target = cli::required(matches, "rpc");
-    let (version, name) = resolve(target)?;
+    let choice = choose_version::for_call(args::required(matches, "rpc"))?;
     let request = request_json(matches.get_one::<String>("request").map_or("{}", String::as_str))?;
-    let response = call(session, version, &[version.version], name, &request).await?;
-    let form = if cli::required(matches, "output") == "yaml" { Form::Yaml } else { Form::Json };
+    let response = call(session, choice, &request).await?;
+    let form = args::response_form(matches).unwrap_or(Form::Json);
     Ok(write!(anstream::stdout(), "{}", form.text(&response))?)
 }
 
@@ -34,26 +79,6 @@ pub(crate) fn names() -> impl Iterator<Item = String> {
     GROUP_VERSIONS.iter().flat_map(|version| {
         version.rpcs.iter().map(|rpc| format!("{}/{}/{}", version.group.name(), version.version, rpc.name))
     })
-}
-
-/// Finds the RPC that `target` names: `GROUP/VERSION/RPC`, or `GROUP/RPC` for the preferred version that has it.
-fn resolve(target: &str) -> Result<(&'static GroupVersion, &'static str), Failure> {
-    let parts: Vec<&str> = target.split('/').collect();
-    let (group, version, rpc) = match parts[..] {
-        [group, version, rpc] => (group, Some(version), rpc),
-        [group, rpc] => (group, None, rpc),
-        _ => return Err(Failure::Usage(format!("{target} is not of the form GROUP/VERSION/RPC"))),
-    };
-    let named = |row: &&GroupVersion| row.group.name() == group && version.is_none_or(|version| row.version == version);
-    let mut found = GROUP_VERSIONS.iter().filter(named).peekable();
-    if found.peek().is_none() {
-        let name = version.map_or_else(|| group.to_owned(), |version| format!("{group}/{version}"));
-        return Err(Failure::Usage(format!("csi-proxy has no group-version {name}; see `csi-proxyctl call --list`")));
-    }
-    let rpc_of = |row: &'static GroupVersion| Some((row, row.rpcs.iter().find(|own| own.name == rpc)?.name));
-    found
-        .find_map(rpc_of)
-        .ok_or_else(|| Failure::Usage(format!("csi-proxy has no RPC {target}; see `csi-proxyctl call --list`")))
 }
 
 /// Returns the request: `argument` itself, or what it refers to.
@@ -78,14 +103,9 @@ fn request_json(argument: &str) -> Result<Value, Failure> {
 }
 
 /// Calls an RPC with a request in JSON, and returns the response.
-pub(crate) async fn call(
-    session: &Session,
-    version: &'static GroupVersion,
-    versions: &[&str],
-    name: &'static str,
-    request: &Value,
-) -> Result<Value, Failure> {
-    let rpc = dynamic_client::rpcs(version).remove(name).expect("the version has the RPC");
+pub(crate) async fn call(session: &Session, choice: Choice, request: &Value) -> Result<Value, Failure> {
+    let (group, name) = (choice.version.group.name(), choice.rpc.name);
+    let rpc = dynamic_client::rpcs(choice.version).remove(name).expect("the version has the RPC");
     let request = rpc.try_request(request).map_err(|error| {
         // The error may quote a value.
         let reason = if request::has_secret(&rpc.request) { String::new() } else { format!("{error}; ") };
@@ -95,14 +115,13 @@ pub(crate) async fn call(
         };
         Failure::Usage(format!("the request does not fit {}: {reason}{fields}", rpc.request.name()))
     })?;
-    let group = version.group.name();
-    let call = session.client.call_encoded(group, versions, name, request.encode_to_vec());
+    let call = session.client.call_encoded(group, choice.candidates, name, request.encode_to_vec());
     let encoded = with_progress(name, call).await?;
     let options = SerializeOptions::new().use_proto_field_name(true).stringify_64_bit_integers(false);
-    let mut response = rpc.response_json(&encoded, options).map_err(Failure::Response)?;
+    let mut response = rpc.response_json(&encoded, options).map_err(Failure::response)?;
     // Before 1.0, some responses have a field for an error. Only the csi-proxy written in Go fills it.
     match response.as_object_mut().and_then(|fields: &mut Map<String, Value>| fields.remove("error")) {
-        Some(Value::String(error)) if !error.is_empty() => Err(Failure::Response(format!("{name} failed: {error}"))),
+        Some(Value::String(error)) if !error.is_empty() => Err(Failure::response(format!("{name} failed: {error}"))),
         _ => Ok(response),
     }
 }

@@ -4,12 +4,18 @@ use std::process::ExitCode;
 
 /// Why the program ended. The numbers are part of its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
+pub enum Code {
+    /// A reason without a code of its own.
     Failed = 1,
+    /// The command line or a request is not valid.
     Usage = 2,
+    /// csi-proxy cannot be reached.
     Unreachable = 3,
+    /// The object does not exist.
     NotFound = 4,
+    /// The call timed out.
     Timeout = 5,
+    /// The node does not serve the RPC.
     Unimplemented = 6,
 }
 

@@ -1,37 +1,43 @@
 //! What went wrong, and what to do next.
 
 use std::fmt::Write as _;
-use std::io;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use csi_proxy_client::{Error, ErrorKind};
-use os::escaped;
+use terminal_text::{escaped, wrapped};
 use tonic::{Code, Status};
 
 use crate::exit;
-use crate::session::{Endpoints, Session};
+use crate::session::{Endpoints, NO_FOLDER};
 use crate::wrap;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
 /// The column at which the texts begin.
 const INDENT: usize = 7;
-/// Why nothing can be called without a folder, on a system without named pipes.
-pub(crate) const NO_FOLDER: &str =
-    "csi-proxyctl does not know where the sockets of csi-proxy are: XDG_RUNTIME_DIR is not set";
-
+/// Why a command failed.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// The command line or a request is not valid. Nothing has been called.
     Usage(String),
-    /// A call failed. The object is what it was for, if the command made calls for several.
-    Call { error: Box<Error>, object: Option<String> },
-    /// csi-proxy-sim refused a command, or cannot be reached.
-    Simulator(Box<Status>),
-    /// The status page of csi-proxy cannot be reached.
-    StatusPage(String),
-    /// The response of csi-proxy says so, or cannot be shown.
-    Response(String),
+    /// A call of csi-proxy failed.
+    Call {
+        /// The error of the client.
+        error: Box<Error>,
+        /// What the call was for, if the command calls csi-proxy for several objects.
+        object: Option<String>,
+    },
+    /// Something else failed.
+    Other {
+        /// The exit code of the program.
+        code: exit::Code,
+        /// What failed.
+        text: String,
+        /// What to do next.
+        hint: Option<String>,
+    },
     /// Standard output cannot be written.
     Output(io::Error),
 }
@@ -48,25 +54,36 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// Prints the failure of a command, if it has failed, and returns the exit code of the program.
+pub fn exit_code(result: Result<(), Failure>, endpoints: &Endpoints) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            // Nothing else can be done if standard error is closed.
+            let _ = write!(anstream::stderr(), "{}", failure.report(endpoints));
+            failure.code().into()
+        }
+    }
+}
+
 impl Failure {
-    pub(crate) fn exit_code(&self) -> exit::Code {
+    /// Returns the failure of a response that reports an error, or that cannot be shown.
+    pub(crate) fn response(text: String) -> Self {
+        Self::Other { code: exit::Code::Failed, text, hint: None }
+    }
+
+    fn code(&self) -> exit::Code {
         match self {
             Self::Usage(_) => exit::Code::Usage,
-            Self::StatusPage(_) => exit::Code::Unreachable,
-            Self::Simulator(status) => match status.code() {
-                Code::Unavailable => exit::Code::Unreachable,
-                Code::NotFound => exit::Code::NotFound,
-                Code::DeadlineExceeded => exit::Code::Timeout,
-                Code::Unimplemented => exit::Code::Unimplemented,
-                _ => exit::Code::Failed,
-            },
-            Self::Response(_) | Self::Output(_) => exit::Code::Failed,
+            Self::Other { code, .. } => *code,
+            Self::Output(_) => exit::Code::Failed,
             Self::Call { error, .. } => match error.kind() {
                 ErrorKind::Unavailable => exit::Code::Unreachable,
                 ErrorKind::NotFound => exit::Code::NotFound,
                 ErrorKind::DeadlineExceeded => exit::Code::Timeout,
                 ErrorKind::Unimplemented => exit::Code::Unimplemented,
-                // The daemon was not looked for.
+                // The location of the sockets is not known.
                 ErrorKind::FailedPrecondition if error.call_number().is_none() && is_connecting(error) => {
                     exit::Code::Unreachable
                 }
@@ -76,52 +93,50 @@ impl Failure {
     }
 
     /// Whether the reader of standard output has closed it, as `head` does.
-    pub(crate) fn is_closed_pipe(&self) -> bool {
+    fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
     /// Returns the lines for a person.
-    pub(crate) fn report(&self, session: &Session) -> String {
-        let text = match self {
-            Self::Usage(text) | Self::StatusPage(text) | Self::Response(text) => text.clone(),
-            Self::Simulator(status) => status.message().to_owned(),
-            Self::Call { error, .. } if is_without_folder(error, &session.endpoints) => NO_FOLDER.to_owned(),
+    pub(crate) fn report(&self, endpoints: &Endpoints) -> String {
+        let width = wrap::stderr_width();
+        let text = wrapped(&escaped(&self.text(endpoints)), INDENT, width);
+        let mut report = format!("{ERROR}error:{ERROR:#} {text}\n");
+        if let Self::Call { error, .. } = self
+            && !is_without_folder(error, endpoints)
+        {
+            let number = error.grpc_code();
+            let call = error.call_number().map(|call| format!("; call {call} in the log of csi-proxy"));
+            let status = format!("gRPC status {:?} ({number}){}", Code::from(number), call.unwrap_or_default());
+            // Writing to a String does not fail.
+            let _ = writeln!(report, "{:INDENT$}{}", "", wrapped(&status, INDENT, width));
+        }
+        for hint in self.hints(endpoints) {
+            let _ = writeln!(report, "{HINT}hint:{HINT:#}  {}", wrapped(&hint, INDENT, width));
+        }
+        report
+    }
+
+    fn text(&self, endpoints: &Endpoints) -> String {
+        match self {
+            Self::Usage(text) | Self::Other { text, .. } => text.clone(),
+            Self::Call { error, .. } if is_without_folder(error, endpoints) => NO_FOLDER.to_owned(),
             Self::Call { error, object } => {
                 let (rpc, message) = (error.rpc(), error.message());
-                // The messages of csi-proxy name the object. That of a call without an answer does not.
+                // The messages of csi-proxy name the object. The message of a call without an answer does not.
                 let object = object.as_ref().filter(|object| !message.contains(*object));
                 let object = object.map(|object| format!(" for {object}")).unwrap_or_default();
                 format!("{rpc}{object} failed: {message}")
             }
             Self::Output(error) => format!("cannot write to standard output: {error}"),
-        };
-        let width = wrap::stderr_width();
-        let mut report = format!("{ERROR}error:{ERROR:#} {}\n", wrap::wrapped(&escaped(&text), INDENT, width));
-        if let Self::Call { error, .. } = self
-            && !is_without_folder(error, &session.endpoints)
-            && let Some((name, number)) = status(error.kind())
-        {
-            let call = error.call_number().map(|call| format!("; call {call} in the log of csi-proxy"));
-            let status = format!("gRPC status {name} ({number}){}", call.unwrap_or_default());
-            // Writing to a String does not fail.
-            let _ = writeln!(report, "{:INDENT$}{}", "", wrap::wrapped(&status, INDENT, width));
         }
-        for hint in self.hints(&session.endpoints) {
-            let _ = writeln!(report, "{HINT}hint:{HINT:#}  {}", wrap::wrapped(&hint, INDENT, width));
-        }
-        report
     }
 
     /// Returns what to do next.
     fn hints(&self, endpoints: &Endpoints) -> Vec<String> {
         let error = match self {
             Self::Call { error, .. } => error,
-            Self::Simulator(status) => return simulator_hint(status.code(), endpoints).into_iter().collect(),
-            Self::StatusPage(_) => {
-                return vec![
-                    "start csi-proxy with -metrics-bind-address, and give the same address here with --address".into(),
-                ];
-            }
+            Self::Other { hint, .. } => return hint.iter().cloned().collect(),
             _ => return Vec::new(),
         };
         let is_answer = error.call_number().is_some();
@@ -142,9 +157,9 @@ impl Failure {
                         .into(),
                     r"in a container, \\.\pipe\csi-proxy-* must be mounted".into(),
                 ],
-                _ => vec![folder_hint(endpoints)],
+                _ => vec![endpoints.hint()],
             },
-            ErrorKind::FailedPrecondition if is_connecting(error) => vec![folder_hint(endpoints)],
+            ErrorKind::FailedPrecondition if is_connecting(error) => vec![endpoints.hint()],
             ErrorKind::PermissionDenied if is_connecting(error) => vec![match endpoints {
                 Endpoints::Pipes => {
                     "run csi-proxyctl as administrator: the pipes are open to administrators and LocalSystem".into()
@@ -164,22 +179,6 @@ impl Failure {
     }
 }
 
-/// Returns what to do after csi-proxy-sim has answered with `code`, or has not answered.
-fn simulator_hint(code: Code, endpoints: &Endpoints) -> Option<String> {
-    match code {
-        Code::Unavailable => Some(folder_hint(endpoints)),
-        Code::NotFound => Some(
-            "`csi-proxyctl sim disks`, `sim faults` and `sim ls` show what exists, and `sim node` shows the servers"
-                .into(),
-        ),
-        Code::DeadlineExceeded => Some("--timeout gives csi-proxy-sim more time".into()),
-        Code::Unimplemented => {
-            Some("this csi-proxy-sim is older than csi-proxyctl: use both from one source tree".into())
-        }
-        _ => None,
-    }
-}
-
 /// Whether the call failed because it is not known where the sockets are.
 fn is_without_folder(error: &Error, endpoints: &Endpoints) -> bool {
     *endpoints == Endpoints::Nowhere && is_connecting(error)
@@ -193,34 +192,4 @@ fn is_connecting(error: &Error) -> bool {
 /// Whether the connection broke during the call.
 fn is_broken(error: &Error) -> bool {
     std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<Status>)
-}
-
-fn folder_hint(endpoints: &Endpoints) -> String {
-    match endpoints {
-        Endpoints::Folder(folder) => format!(
-            "is csi-proxy-sim running with -socket-folder {0}? --endpoint-dir names another folder",
-            folder.display()
-        ),
-        _ => "--endpoint-dir names the folder of the sockets, which is the -socket-folder of csi-proxy-sim".into(),
-    }
-}
-
-/// Returns the name and number of the gRPC status.
-fn status(kind: ErrorKind) -> Option<(&'static str, u8)> {
-    Some(match kind {
-        ErrorKind::Cancelled => ("Cancelled", 1),
-        ErrorKind::Unknown => ("Unknown", 2),
-        ErrorKind::InvalidArgument => ("InvalidArgument", 3),
-        ErrorKind::DeadlineExceeded => ("DeadlineExceeded", 4),
-        ErrorKind::NotFound => ("NotFound", 5),
-        ErrorKind::AlreadyExists => ("AlreadyExists", 6),
-        ErrorKind::PermissionDenied => ("PermissionDenied", 7),
-        ErrorKind::ResourceExhausted => ("ResourceExhausted", 8),
-        ErrorKind::FailedPrecondition => ("FailedPrecondition", 9),
-        ErrorKind::Aborted => ("Aborted", 10),
-        ErrorKind::Unimplemented => ("Unimplemented", 12),
-        ErrorKind::Internal => ("Internal", 13),
-        ErrorKind::Unavailable => ("Unavailable", 14),
-        _ => return None,
-    })
 }

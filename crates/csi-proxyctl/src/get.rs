@@ -15,7 +15,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use csi_proxy_client::Error;
 use serde_json::Value;
 
-use crate::cli::{self, TIMEOUT};
+use crate::args::{self, Format, TIMEOUT};
 use crate::failure::Failure;
 use crate::output::Form;
 use crate::progress::with_progress;
@@ -28,14 +28,7 @@ const WATCH: &str = "watch";
 /// How long a call may take by default: one disk that does not answer must not delay the table of the others for long.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(10);
 
-/// The form of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    Table { is_wide: bool },
-    Value(Form),
-}
-
-/// What was found.
+/// The objects that the node has.
 #[derive(Default)]
 struct Listing {
     /// JSON objects, which are also the rows of the table.
@@ -70,15 +63,15 @@ pub(crate) fn command() -> Command {
         mounts::command(),
         iscsi::command(),
         services::command(),
-        // Without an RPC that lists them, the answer is a sentence.
+        // No RPC lists SMB mappings: the command fails with a sentence.
         Command::new("smb").hide(true),
     ];
     Command::new("get")
-        .about("Show disks, volumes, mounts, iSCSI portals or services as a table")
+        .about("Shows disks, volumes, mounts, iSCSI portals or services as a table")
         .after_help(
-            "Without --timeout, get waits 10 seconds for the answer to each call, and get iscsi 2 minutes. What does not \
-             answer in time is reported after the table of the rest.\n\n\
-             SMB mappings cannot be shown: csi-proxy has no RPC that lists them. Run Get-SmbGlobalMapping on the node.",
+            "By default, get waits 10 seconds for each call, and get iscsi 2 minutes. Objects that do not answer in time \
+             are listed below the table.\n\n\
+             csi-proxy has no RPC that lists SMB mappings. Run Get-SmbGlobalMapping on the node.",
         )
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -87,7 +80,7 @@ pub(crate) fn command() -> Command {
 
 fn with_common_flags(command: Command) -> Command {
     command
-        .arg(cli::output_arg(&["table", "wide", "json", "yaml"]).default_value("table"))
+        .arg(args::table_arg())
         .arg(Arg::new(WATCH).short('w').long(WATCH).action(ArgAction::SetTrue).help("Refresh the output until Ctrl-C"))
         .arg(interval_arg().requires(WATCH))
 }
@@ -120,52 +113,54 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
         }
     };
     check_watch(env::args_os().map(|argument| argument.to_string_lossy().into_owned()))?;
-    let format = cli::format(matches);
-    let text = |listing: &Listing, width| match format {
-        Format::Table { is_wide } => table::text(columns, is_wide, &listing.rows, width),
-        Format::Value(form) => form.text(&listing.rows.clone().into()),
-    };
+    let format = args::format(matches);
     if matches.get_flag(WATCH) {
         let mut is_first = true;
-        return watch(&format!("get {kind}"), interval(matches), async || {
+        let frame = async || {
             let listing = fetch(kind, matches, session).await;
             let listing = listing.unwrap_or_else(|failure| Listing { rows: Vec::new(), problems: vec![failure] });
-            let separator = match format {
-                _ if std::mem::take(&mut is_first) => "",
-                Format::Table { .. } if table::terminal_width().is_none() => "\n",
-                Format::Value(Form::Yaml) => "---\n",
-                _ => "",
-            };
-            let mut reports: String = listing.problems.iter().map(|problem| problem.report(session)).collect();
-            if let Format::Value(_) = format {
-                // A program that reads the values must not read the errors.
-                let _ = write!(anstream::stderr(), "{reports}");
-                if listing.rows.is_empty() && !reports.is_empty() {
-                    return String::new();
-                }
-                reports.clear();
-            }
-            if listing.rows.is_empty() && !reports.is_empty() {
-                return format!("{separator}{reports}");
-            }
-            format!("{separator}{}{reports}", text(&listing, table::terminal_width()))
-        })
-        .await;
+            let separator = separator(format, std::mem::take(&mut is_first));
+            format!("{separator}{}", frame(format, columns, &listing, session))
+        };
+        return watch(&format!("get {kind}"), interval(matches), frame).await;
     }
-    let listing = with_progress(&format!("get {kind}"), fetch(kind, matches, session)).await?;
+    let Listing { rows, problems } = with_progress(&format!("get {kind}"), fetch(kind, matches, session)).await?;
     let is_table = matches!(format, Format::Table { .. });
-    let Listing { rows, problems } = &listing;
     if rows.is_empty() && is_table && problems.is_empty() {
         writeln!(anstream::stderr(), "{none_found}")?;
     } else if !rows.is_empty() || !is_table {
-        write!(anstream::stdout(), "{}", text(&listing, table::terminal_width()))?;
+        let text = table::formatted(format, columns, &rows, table::terminal_width());
+        write!(anstream::stdout(), "{text}")?;
     }
-    let mut problems = listing.problems.into_iter();
+    let mut problems = problems.into_iter();
     let Some(first) = problems.next() else { return Ok(()) };
     for other in problems {
-        write!(anstream::stderr(), "{}", other.report(session))?;
+        write!(anstream::stderr(), "{}", other.report(&session.endpoints))?;
     }
     Err(first)
+}
+
+/// Returns the text between two outputs of `--watch`. On a terminal, an output replaces the previous one.
+fn separator(format: Format, is_first: bool) -> &'static str {
+    match format {
+        _ if is_first => "",
+        Format::Table { .. } if table::terminal_width().is_none() => "\n",
+        Format::Value(Form::Yaml) => "---\n",
+        _ => "",
+    }
+}
+
+/// Returns one output of `--watch`.
+fn frame(format: Format, columns: &[Column], listing: &Listing, session: &Session) -> String {
+    let reports: String = listing.problems.iter().map(|problem| problem.report(&session.endpoints)).collect();
+    let rows = || table::formatted(format, columns, &listing.rows, table::terminal_width());
+    let is_empty = listing.rows.is_empty() && !reports.is_empty();
+    if let Format::Value(_) = format {
+        // A program that reads the values must not read the errors.
+        let _ = write!(anstream::stderr(), "{reports}");
+        return if is_empty { String::new() } else { rows() };
+    }
+    if is_empty { reports } else { rows() + &reports }
 }
 
 async fn fetch(kind: &str, matches: &ArgMatches, session: &Session) -> Result<Listing, Failure> {
@@ -192,7 +187,8 @@ mod tests {
     use super::*;
 
     fn limit_of(arguments: &str) -> Option<Duration> {
-        let matches = cli::command(None).get_matches_from(arguments.split(' '));
+        let program = Command::new("csi-proxyctl").arg(args::timeout_arg()).subcommand(command());
+        let matches = program.get_matches_from(arguments.split(' '));
         let (_, get) = matches.subcommand().expect("get");
         let (kind, matches) = get.subcommand().expect("a kind");
         limit(kind, matches)

@@ -1,17 +1,22 @@
 //! Values on standard output.
 
-use os::escaped_json;
+use std::io::{self, IsTerminal as _, Write as _};
+
 use serde_json::Value;
+use terminal_text::escaped_json;
 
 /// The form of a value on standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub enum Form {
+    /// JSON of several lines.
     Json,
+    /// YAML in block style.
     Yaml,
 }
 
 impl Form {
-    pub(crate) fn text(self, value: &Value) -> String {
+    /// Returns the text of a value.
+    pub fn text(self, value: &Value) -> String {
         match self {
             Self::Json => json(value),
             Self::Yaml => yaml(value),
@@ -19,14 +24,26 @@ impl Form {
     }
 }
 
+/// Writes a response. Without a form, it is YAML; an empty response is `done` on a terminal, and nothing elsewhere.
+pub fn show(response: &Value, form: Option<Form>) -> io::Result<()> {
+    let is_empty = response.as_object().is_none_or(serde_json::Map::is_empty);
+    if form.is_none() && is_empty {
+        if io::stderr().is_terminal() {
+            writeln!(anstream::stderr(), "done")?;
+        }
+        return Ok(());
+    }
+    write!(anstream::stdout(), "{}", form.unwrap_or(Form::Yaml).text(response))
+}
+
 /// Returns the value as JSON of several lines. Characters that could make the text read as another are escaped.
-pub(crate) fn json(value: &Value) -> String {
+fn json(value: &Value) -> String {
     let text = escaped_json(&format!("{value:#}"));
     text + "\n"
 }
 
 /// Returns the value as a YAML document in block style.
-pub(crate) fn yaml(value: &Value) -> String {
+fn yaml(value: &Value) -> String {
     let mut text = String::new();
     write_yaml(&mut text, value, 0);
     text
@@ -94,8 +111,8 @@ fn yaml_string(string: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use os::is_misleading;
     use serde_json::json;
+    use terminal_text::is_misleading;
     use yaml_rust2::{Yaml, YamlLoader};
 
     use super::*;
@@ -122,54 +139,13 @@ mod tests {
 
     #[test]
     fn another_implementation_reads_the_same_values_from_the_yaml() {
-        let strings = [
-            "",
-            " ",
-            "plain text",
-            "Yes",
-            "n",
-            "null",
-            "~",
-            "1",
-            "1.5",
-            "0x1f",
-            "-",
-            "- a",
-            "a: b",
-            "a #b",
-            "#",
-            "*a",
-            "&a",
-            "@",
-            "`",
-            "%",
-            "!a",
-            "'",
-            "\"",
-            "a\nb",
-            "tab\t",
-            "\u{1b}[2J",
-            "\u{202e}",
-            "\u{1F600}",
-            "end ",
-            "C:\\a\\",
-            r"\\?\Volume{00000000-0000-0000-0000-000000000000}\",
-            "2026-11-22",
-            "[a]",
-            "{a}",
-            "a, b",
-            "=",
-            "<<",
-            "|",
-            ">",
-            "true",
-            "Off",
-            ".nan",
-            "...",
-            "---",
-        ];
+        let words = "plain Yes n null ~ 1 1.5 0x1f - # *a &a @ ` % !a ' \" C:\\a\\ 2026-11-22 [a] {a} = << | > true Off .nan ... ---";
+        let volume = r"\\?\Volume{00000000-0000-0000-0000-000000000000}\";
+        let others = ["", " ", "plain text", "- a", "a: b", "a #b", "a\nb", "tab\t", "end ", "a, b", volume];
+        let misleading = ["\u{1b}[2J", "\u{202e}", "\u{1F600}"];
+        let strings: Vec<_> = words.split(' ').chain(others).chain(misleading).collect();
         let value = json!({
-            "strings": strings.to_vec(),
+            "strings": strings,
             "numbers": [0, -1, 9_007_199_254_740_993_i64],
             "nested": { "list": [[1, 2], [], {}, [{ "a": 1, "b": [2] }]], "empty": {}, "none": null, "yes": true },
             "1": { "key: with colon": false },

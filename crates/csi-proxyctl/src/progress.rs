@@ -10,12 +10,12 @@ use tokio::time::{Instant, interval_at};
 /// How long a call takes before the line appears.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Waits for `work`. After [`PATIENCE`], a line on standard error counts the seconds, if it is a terminal.
-pub(crate) async fn with_progress<T>(what: &str, work: impl Future<Output = T>) -> T {
+/// Waits for `work`. After two seconds, a line on standard error counts the seconds, if it is a terminal.
+pub async fn with_progress<T>(what: &str, work: impl Future<Output = T>) -> T {
     if io::stderr().is_terminal() { counted(what, work, show).await } else { work.await }
 }
 
-/// Waits for `work`. After [`PATIENCE`], shows a line each second, and an empty one at the end.
+/// Waits for `work`. After two seconds, shows a line each second, and an empty one at the end.
 async fn counted<T>(what: &str, work: impl Future<Output = T>, mut show: impl FnMut(&str)) -> T {
     let started = Instant::now();
     let mut ticks = interval_at(started + PATIENCE, Duration::from_secs(1));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Parses `90`, `1.5s`, `500ms`, `2m` or `1h`; a number alone is in seconds.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
         "ms" => 0.001,
@@ -18,7 +18,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Returns a duration as [`duration`] parses it, in the largest unit of which it is a whole number.
-pub(crate) fn short_duration(milliseconds: u64) -> String {
+pub fn short_duration(milliseconds: u64) -> String {
     let units = [(3_600_000, "h"), (60_000, "m"), (1000, "s")];
     let (unit, name) = units.into_iter().find(|(unit, _)| milliseconds.is_multiple_of(*unit)).unwrap_or((1, "ms"));
     format!("{}{name}", milliseconds / unit)
@@ -27,7 +27,7 @@ pub(crate) fn short_duration(milliseconds: u64) -> String {
 const UNITS: [(&str, i64); 4] = [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("Ti", 1 << 40)];
 
 /// Parses a number of bytes, or a number of `Ki`, `Mi`, `Gi` or `Ti` as in Kubernetes.
-pub(crate) fn size(text: &str) -> Result<i64, String> {
+pub fn size(text: &str) -> Result<i64, String> {
     let unit = UNITS.iter().find_map(|(suffix, unit)| Some((text.strip_suffix(suffix)?, *unit)));
     let (number, unit) = unit.unwrap_or((text, 1));
     let number: u32 = match number.parse::<u64>() {
@@ -39,13 +39,13 @@ pub(crate) fn size(text: &str) -> Result<i64, String> {
 }
 
 /// Parses a number that counts something or is the name of a disk.
-pub(crate) fn number<N: TryFrom<u64>>(text: &str) -> Result<N, &'static str> {
+pub fn number<N: TryFrom<u64>>(text: &str) -> Result<N, &'static str> {
     let number: u64 = text.parse().map_err(|_| "expected a whole number")?;
     N::try_from(number).map_err(|_| "the number is too large")
 }
 
 /// Returns a size with three digits and a unit, such as `9.98Gi`.
-pub(crate) fn short_size(bytes: u64) -> String {
+pub fn short_size(bytes: u64) -> String {
     let names = ["B", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     let mut divisor: u64 = 1;
     for name in names {

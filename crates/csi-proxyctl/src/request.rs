@@ -1,28 +1,32 @@
 //! Requests from flags. The fields of the message determine the flags.
 
-use api::GroupVersion;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, value_parser};
-use heck::{ToKebabCase as _, ToSnakeCase as _};
+use heck::ToKebabCase as _;
 use prost_reflect::{Kind, MessageDescriptor};
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
-use crate::operations::{FieldText, field_text};
 use crate::quantity;
 use crate::text_input;
 
+/// The flag for a volume.
+const VOLUME: &str = "volume";
+
 /// A field of a request, or of a message in it.
-pub(crate) struct Field {
+struct Field {
     /// The names in the `api.proto` that lead to it.
     path: Vec<String>,
     kind: Kind,
-    pub(crate) text: &'static FieldText,
-    pub(crate) help: &'static str,
+    /// The name of the flag; of a secret, without the suffix that says where it is read from.
+    flag: String,
+    is_required: bool,
+    /// The comment in the `api.proto`.
+    help: String,
 }
 
-/// Returns the fields of a request. Those of a message in it stand in its place.
-pub(crate) fn fields(message: &MessageDescriptor) -> Vec<Field> {
+/// Returns the fields of a request. The fields of a message in the request take its place.
+fn fields(message: &MessageDescriptor) -> Vec<Field> {
     let mut fields = Vec::new();
     for field in message.fields() {
         let name = field.name().to_owned();
@@ -31,10 +35,26 @@ pub(crate) fn fields(message: &MessageDescriptor) -> Vec<Field> {
             fields.extend(inner.map(|own| Field { path: [vec![name.clone()], own.path].concat(), ..own }));
             continue;
         }
-        let (text, help) = field_text(message.name(), &name.to_snake_case());
-        fields.push(Field { path: vec![name], kind: field.kind(), text, help });
+        let comment = dynamic_client::field_comment(&field);
+        let optional = comment.strip_prefix("Optional. ");
+        fields.push(Field {
+            flag: flag_name(&name),
+            path: vec![name],
+            kind: field.kind(),
+            is_required: optional.is_none(),
+            help: optional.unwrap_or(&comment).trim_end_matches('.').to_owned(),
+        });
     }
     fields
+}
+
+/// Returns the name of the flag for a field: `disk` for `disk_number`, `online` for `is_online`, `target-path` for
+/// `target_path`.
+fn flag_name(field: &str) -> String {
+    let name = field.to_kebab_case();
+    let name = name.strip_prefix("is-").unwrap_or(&name);
+    let name = ["-number", "-id", "-bytes"].iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name);
+    name.to_owned()
 }
 
 /// Whether the value must appear in no output and on no command line.
@@ -70,55 +90,58 @@ fn on_command_line(flag: &str) -> String {
     format!("{flag}-on-the-command-line")
 }
 
-/// The flag that makes a secret necessary, of a secret that is not always.
-fn user_of(flag: &str) -> &'static str {
-    if flag == "chap-secret" { "chap-username" } else { "username" }
-}
-
 impl Field {
     fn name(&self) -> &str {
         self.path.last().expect("a field has a name")
     }
 
+    /// Returns the words for a secret in messages, such as `the CHAP secret`.
+    fn secret_name(&self) -> String {
+        format!("the {}", self.flag.replace('-', " ").replace("chap", "CHAP"))
+    }
+
     /// Returns the flags for the field.
     fn flags(&self) -> Vec<Arg> {
-        let FieldText { flag, value, is_required, .. } = *self.text;
-        let help = self.help;
+        let Self { flag, help, is_required, .. } = self;
         if is_secret(self.name()) {
-            let file = format!("Read {help} from this file, or from standard input for -");
-            let env = format!("Read {help} from this environment variable");
+            let what = self.secret_name();
+            let file = format!("Read {what} from this file, or from standard input for -");
+            let env = format!("Read {what} from this environment variable");
             return vec![
                 Arg::new(from_file(flag)).long(from_file(flag)).value_name("FILE").help(file).group(flag),
                 Arg::new(from_env(flag)).long(from_env(flag)).value_name("VARIABLE").help(env).group(flag),
-                // An error of clap could show a part of it, so it takes anything.
+                // An error of clap could show a part of the secret, so the flag accepts any value.
                 Arg::new(on_command_line(flag)).long(flag).num_args(0..=1).allow_hyphen_values(true).hide(true),
             ];
         }
-        let arg = Arg::new(flag).long(flag).value_name(value).help(help).required(is_required);
+        let last_word = flag.rsplit('-').next().unwrap_or(flag).to_uppercase();
+        let arg = Arg::new(flag).long(flag).value_name(last_word).help(help).required(*is_required);
         let full_name = self.name().to_kebab_case();
-        let arg = if full_name == flag { arg } else { arg.alias(full_name) };
+        let arg = if full_name == *flag { arg } else { arg.alias(full_name) };
         vec![match &self.kind {
             Kind::Bool if !is_required => arg.action(ArgAction::SetTrue),
-            Kind::Bool => arg.value_parser(value_parser!(bool)).hide_possible_values(true),
-            Kind::Uint32 => arg.value_parser(quantity::number::<u32>),
-            Kind::Int64 => arg.value_parser(quantity::size),
+            Kind::Bool => arg.value_name("true|false").value_parser(value_parser!(bool)).hide_possible_values(true),
+            Kind::Uint32 => arg.value_name("NUMBER").value_parser(quantity::number::<u32>),
+            Kind::Int64 => arg.help(format!("{help}. Accepts a unit, as in 20Gi")).value_parser(quantity::size),
             Kind::Enum(names) => {
                 let names: Vec<String> = names.values().map(|value| value.name().to_kebab_case()).collect();
-                arg.value_parser(PossibleValuesParser::new(names)).hide_possible_values(true)
+                let help = format!("{help}: {} [default: {}]", names.join(", "), names[0]);
+                arg.help(help).value_parser(PossibleValuesParser::new(names)).hide_possible_values(true)
             }
+            _ if flag == VOLUME => arg.help(format!("{help}. The GUID alone is enough")),
             _ => arg,
         }]
     }
 
     /// Returns the value in JSON, or None if the flag is not given.
     fn value(&self, matches: &ArgMatches) -> Result<Option<Value>, Failure> {
-        let flag = self.text.flag;
+        let flag = &*self.flag;
         if is_secret(self.name()) {
             return Ok(self.secret(matches)?.map(Value::from));
         }
         let text = |matches: &ArgMatches| matches.get_one::<String>(flag).cloned();
         Ok(match &self.kind {
-            Kind::Bool if !self.text.is_required => Some(matches.get_flag(flag).into()),
+            Kind::Bool if !self.is_required => Some(matches.get_flag(flag).into()),
             Kind::Bool => matches.get_one::<bool>(flag).copied().map(Value::from),
             Kind::Uint32 => matches.get_one::<u32>(flag).copied().map(Value::from),
             Kind::Int64 => matches.get_one::<i64>(flag).copied().map(Value::from),
@@ -126,30 +149,35 @@ impl Field {
                 let is_it = |name: &str| Some(name.to_kebab_case()) == text(matches);
                 names.values().find(|value| is_it(value.name())).map(|value| value.name().into())
             }
-            _ if flag == "volume" => text(matches).map(|volume| volume_id(&volume).into()),
+            _ if flag == VOLUME => text(matches).map(|volume| volume_id(&volume).into()),
             _ => text(matches).map(Value::from),
         })
     }
 
     /// Reads a secret from where the flags say, or else from the terminal, if it is necessary.
     fn secret(&self, matches: &ArgMatches) -> Result<Option<String>, Failure> {
-        let (flag, is_required, help) = (self.text.flag, self.text.is_required, self.help);
+        let Self { flag, is_required, .. } = self;
+        let what = &*self.secret_name();
         let sources = format!("--{flag}-file FILE (- for standard input) or --{flag}-env VARIABLE");
         if matches.contains_id(&on_command_line(flag)) {
             return Err(Failure::Usage(format!(
-                "other processes can read the command line: give {help} with {sources}, or with neither to be asked for it \
+                "other processes can read the command line: give {what} with {sources}, or with neither to be asked for it \
                  on the terminal"
             )));
         }
         if let Some(path) = matches.get_one::<String>(&from_file(flag)) {
-            return text_input::secret_from_file(path, help).map(Some);
+            return text_input::secret_from_file(path, what).map(Some);
         }
         if let Some(name) = matches.get_one::<String>(&from_env(flag)) {
-            return text_input::secret_from_env(name, help).map(Some);
+            return text_input::secret_from_env(name, what).map(Some);
         }
-        let has_user = || matches.try_contains_id(user_of(flag)).unwrap_or(false);
-        match (is_required || has_user()).then(|| text_input::secret_from_terminal(help)).transpose()?.flatten() {
-            None if is_required => Err(Failure::Usage(format!("{help} is missing: give it with {sources}"))),
+        // An optional secret is necessary if its user is given.
+        let user = if flag == "chap-secret" { "chap-username" } else { "username" };
+        if !is_required && !matches.try_contains_id(user).unwrap_or(false) {
+            return Ok(None);
+        }
+        match text_input::secret_from_terminal(what)? {
+            None if *is_required => Err(Failure::Usage(format!("{what} is missing: give it with {sources}"))),
             secret => Ok(secret),
         }
     }
@@ -174,7 +202,7 @@ fn volume_id(text: &str) -> String {
 /// Returns the flags for a request.
 pub(crate) fn flags(message: &MessageDescriptor) -> (Vec<Arg>, Vec<ArgGroup>) {
     let fields = fields(message);
-    let group = |field: &Field| ArgGroup::new(field.text.flag);
+    let group = |field: &Field| ArgGroup::new(field.flag.clone());
     let groups = fields.iter().filter(|field| is_secret(field.name())).map(group).collect();
     (fields.iter().flat_map(Field::flags).collect(), groups)
 }
@@ -195,44 +223,13 @@ pub(crate) fn json(message: &MessageDescriptor, matches: &ArgMatches) -> Result<
     Ok(request.into())
 }
 
-/// Returns the versions of the group in which the RPC has the same messages as in `version`, starting with that one.
-pub(crate) fn versions_with_same_messages(version: &GroupVersion, rpc: &str) -> Vec<&'static str> {
-    let shape_in = |version: &GroupVersion| {
-        let rpc = dynamic_client::rpcs(version).remove(rpc)?;
-        Some((shape(&rpc.request), shape(&rpc.response)))
-    };
-    let wanted = shape_in(version);
-    GroupVersion::of(version.group).filter(|other| shape_in(other) == wanted).map(|other| other.version).collect()
-}
-
-/// Returns everything that the encoding and the JSON form of a message depend on. No message contains itself.
-fn shape(message: &MessageDescriptor) -> String {
-    let field = |field: prost_reflect::FieldDescriptor| {
-        let kind = match field.kind() {
-            Kind::Message(inner) => shape(&inner),
-            Kind::Enum(names) => {
-                let values: Vec<String> =
-                    names.values().map(|value| format!("{} {}", value.name(), value.number())).collect();
-                values.join(";")
-            }
-            scalar => format!("{scalar:?}"),
-        };
-        format!("{} {} {:?} {kind};", field.name(), field.number(), field.cardinality())
-    };
-    format!("{{{}}}", message.fields().map(field).collect::<String>())
-}
-
 #[cfg(test)]
 mod tests {
-    use api::Group;
+    use api::{Group, GroupVersion};
     use clap::Command;
     use serde_json::json;
 
     use super::*;
-
-    fn versions_of(group: Group, version: &str, rpc: &str) -> Vec<&'static str> {
-        versions_with_same_messages(GroupVersion::find(group, version).expect("it is in the table"), rpc)
-    }
 
     fn request_of(group: Group, version: &str, rpc: &str, arguments: &[&str]) -> Value {
         let rpcs = dynamic_client::rpcs(GroupVersion::find(group, version).expect("it is in the table"));
@@ -241,15 +238,6 @@ mod tests {
         let json = json(&rpcs[rpc].request, &command.get_matches_from(arguments)).unwrap();
         rpcs[rpc].request(&json);
         json
-    }
-
-    #[test]
-    fn the_versions_with_the_same_messages_are_found() {
-        assert_eq!(versions_of(Group::Disk, "v1", "GetDiskStats"), ["v1", "v1beta3"]);
-        assert_eq!(versions_of(Group::Disk, "v1beta2", "ListDiskIDs"), ["v1beta2", "v1beta1"]);
-        assert_eq!(versions_of(Group::Filesystem, "v2alpha1", "RmdirContents"), ["v2alpha1"]);
-        let all = ["v1", "v1beta3", "v1beta2", "v1beta1", "v2alpha1", "v1alpha1"];
-        assert_eq!(versions_of(Group::Volume, "v1", "FormatVolume"), all);
     }
 
     #[test]
@@ -282,10 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn no_flag_in_the_help_takes_a_secret() {
+    fn each_field_of_a_request_has_a_comment_and_a_flag_that_takes_no_secret() {
         for version in &api::GROUP_VERSIONS {
             for (name, rpc) in dynamic_client::rpcs(version) {
-                // Hidden are the flags that are refused.
+                for field in fields(&rpc.request) {
+                    assert!(!field.help.is_empty(), "{}: {name}: {} has no comment", version.pipe(), field.flag);
+                }
+                // The hidden flags are refused.
                 for flag in flags(&rpc.request).0.into_iter().filter(|flag| !flag.is_hide_set()) {
                     let flag = flag.get_long().expect("all are long");
                     let is_source = flag.ends_with("-file") || flag.ends_with("-env");

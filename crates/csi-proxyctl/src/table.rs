@@ -4,39 +4,45 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 
 use anstyle::Style;
-use os::escaped;
 use serde_json::Value;
+use terminal_text::escaped;
+
+use crate::args::Format;
 
 const HEADING: Style = Style::new().bold();
 /// The blanks between two columns.
 const GAP: usize = 2;
 
 /// A column of a table whose rows are JSON objects.
-pub(crate) struct Column {
-    pub(crate) title: &'static str,
-    /// Shown only with `-o wide`.
-    pub(crate) is_wide: bool,
-    pub(crate) is_number: bool,
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    title: &'static str,
+    is_wide: bool,
+    is_number: bool,
     /// Returns the text of a cell.
-    pub(crate) cell: fn(&Value) -> String,
+    cell: fn(&Value) -> String,
 }
 
 impl Column {
-    pub(crate) const fn text(title: &'static str, cell: fn(&Value) -> String) -> Self {
+    /// Returns a column of text.
+    pub const fn text(title: &'static str, cell: fn(&Value) -> String) -> Self {
         Self { title, is_wide: false, is_number: false, cell }
     }
 
-    pub(crate) const fn number(title: &'static str, cell: fn(&Value) -> String) -> Self {
+    /// Returns a column of numbers, which are aligned at the right.
+    pub const fn number(title: &'static str, cell: fn(&Value) -> String) -> Self {
         Self { is_number: true, ..Self::text(title, cell) }
     }
 
-    pub(crate) const fn wide(self) -> Self {
+    /// Returns a column that only `-o wide` shows.
+    #[must_use]
+    pub const fn wide(self) -> Self {
         Self { is_wide: true, ..self }
     }
 }
 
 /// Returns the text of a value in a cell: a string as it is, and `-` for null.
-pub(crate) fn shown(value: &Value) -> String {
+pub fn shown(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => text.clone(),
@@ -45,14 +51,22 @@ pub(crate) fn shown(value: &Value) -> String {
 }
 
 /// Returns the width of the terminal; None if standard output is not one.
-pub(crate) fn terminal_width() -> Option<usize> {
+pub fn terminal_width() -> Option<usize> {
     let stdout = io::stdout();
     let size = stdout.is_terminal().then(|| terminal_size::terminal_size_of(&stdout))?;
     size.map(|(width, _)| usize::from(width.0))
 }
 
+/// Returns the rows in this form.
+pub fn formatted(format: Format, columns: &[Column], rows: &[Value], width: Option<usize>) -> String {
+    match format {
+        Format::Table { is_wide } => text(columns, is_wide, rows, width),
+        Format::Value(form) => form.text(&rows.into()),
+    }
+}
+
 /// Returns a table of the rows. If it is wider than `width`, each row becomes a list of its fields instead.
-pub(crate) fn text(columns: &[Column], is_wide: bool, rows: &[Value], width: Option<usize>) -> String {
+fn text(columns: &[Column], is_wide: bool, rows: &[Value], width: Option<usize>) -> String {
     let columns: Vec<&Column> = columns.iter().filter(|column| is_wide || !column.is_wide).collect();
     let cell = |column: &Column, row: &Value| match escaped((column.cell)(row).trim_end()) {
         empty if empty.is_empty() => "-".to_owned(),

@@ -6,8 +6,8 @@ use std::io::{self, IsTerminal as _, Read as _};
 
 use crate::failure::Failure;
 
-/// Reads the file at `path`, or standard input if `path` is `-`. `what` names it in errors.
-pub(crate) fn read(path: &str, what: &str) -> Result<String, Failure> {
+/// Reads the file at `path`, or standard input if `path` is `-`. `what` names the text in errors.
+pub fn read(path: &str, what: &str) -> Result<String, Failure> {
     let (source, bytes) = if path == "-" {
         let mut bytes = Vec::new();
         ("standard input", io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes))
@@ -19,7 +19,7 @@ pub(crate) fn read(path: &str, what: &str) -> Result<String, Failure> {
 }
 
 /// Reads a secret: the text without its final line break.
-pub(crate) fn secret_from_file(path: &str, what: &str) -> Result<String, Failure> {
+pub fn secret_from_file(path: &str, what: &str) -> Result<String, Failure> {
     let text = read(path, what)?;
     let line = text.strip_suffix('\n').map_or(text.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
     not_empty(line.to_owned(), what)

@@ -7,7 +7,6 @@ use anstyle::Style;
 use clap::{Arg, ArgMatches};
 use tokio::time::sleep;
 
-use crate::cli;
 use crate::failure::Failure;
 use crate::quantity;
 
@@ -31,7 +30,7 @@ pub(crate) fn interval_arg() -> Arg {
 
 /// Returns the time between two frames.
 pub(crate) fn interval(matches: &ArgMatches) -> Duration {
-    cli::duration(matches, INTERVAL).unwrap_or(DEFAULT)
+    matches.get_one(INTERVAL).copied().unwrap_or(DEFAULT)
 }
 
 /// Writes what `frame` returns, every `period`, until the program is killed. On a terminal, a frame replaces the last.

@@ -15,34 +15,34 @@ const TRUSTED_IN_DOMAIN: [&str; 3] = ["-500", "-512", "-519"];
 const DOMAIN: &str = "S-1-5-21-";
 
 const EVERYONE: &str = "S-1-1-0";
-/// In a folder, this stands for the owner of what is created there. No account has it.
+/// In the list of a folder, this stands for the owner of each new entry. No account has this SID.
 const CREATOR_OWNER: &str = "S-1-3-0";
-/// An entry for this states the rights of the owner, instead of those that an owner has otherwise.
+/// An entry for this SID replaces the implicit rights of the owner.
 const OWNER_RIGHTS: &str = "S-1-3-4";
 
-/// What is to be protected against replacement.
+/// The role of an object on the path of a file that must not be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The file itself.
     File,
-    /// The folder of the file. A file that is added there may be a DLL, or a link that the daemon then writes to.
+    /// The folder of the file. An account that may add files there can add a DLL, or a link to which the daemon then writes.
     Folder,
-    /// A folder above that folder. What is added there does no harm, but what is in it may be replaced.
+    /// A folder above that folder. Adding entries does no harm there, but replacing entries does.
     Above,
-    /// An empty folder. Like [`Self::Above`], and an account that may write its attributes can make it a junction.
+    /// An empty folder. As [`Self::Above`]; in addition, an account that may write its attributes can make it a junction.
     Empty,
 }
 
-/// The rights, any of which is enough for `FSCTL_SET_REPARSE_POINT`: an empty folder becomes a junction; a file becomes a
-/// symbolic link if the account may create those, and else one that cannot be opened. A folder that is not empty cannot
-/// become a link.
+/// The rights that allow `FSCTL_SET_REPARSE_POINT`; each is enough. It turns an empty folder into a junction, and a file into a
+/// symbolic link, which cannot be opened if the account may not create symbolic links. A folder with entries cannot become a
+/// link.
 ///
 /// [MS-FSA] 2.1.5.10.37:
 /// <https://learn.microsoft.com/openspecs/windows_protocols/ms-fsa/4aeefef8-92c3-4abc-af7a-a610caf8a165>
 const SET_REPARSE_POINT: u32 = FILE_WRITE_DATA | FILE_WRITE_ATTRIBUTES;
 
 impl Role {
-    /// The rights that let an account replace what is to be protected.
+    /// Returns the rights that let an account replace an object of this role.
     fn harmful_rights(self) -> u32 {
         let replace = DELETE | WRITE_DAC | WRITE_OWNER;
         match self {
@@ -56,15 +56,14 @@ impl Role {
 
 /// Returns the SIDs of the accounts and groups, other than administrators, that may replace an object of this role.
 ///
-/// Whether an account is in a group is not known. An entry that denies rights therefore only counts for the same account
-/// or group, or if it is for everyone.
+/// The members of groups are not known. An entry that denies rights therefore counts only for the same account or group, or if
+/// it is for everyone.
 pub fn who_may_replace(role: Role, descriptor: &SecurityDescriptor) -> Vec<String> {
     let Some(entries) = &descriptor.entries else { return vec![EVERYONE.to_owned()] };
     let effective = || entries.iter().filter(|entry| entry.flags & ENTRY_INHERIT_ONLY == 0);
     let owner = descriptor.owner.as_ref().map(Sid::to_string);
     let mut found = Vec::new();
     let mut add = |sid: &str| {
-        // No account has the SID of CREATOR OWNER.
         if sid != CREATOR_OWNER && !is_trusted(sid) && !found.iter().any(|other| other == sid) {
             found.push(sid.to_owned());
         }
@@ -95,7 +94,7 @@ fn denied<'e>(entries: impl Iterator<Item = &'e AccessEntry>, sid: &Sid) -> u32 
     concerns.fold(0, |rights, entry| rights | expanded(entry.rights))
 }
 
-/// Replaces the generic rights that let an account write by those that they stand for.
+/// Expands the generic rights that include writing.
 fn expanded(rights: u32) -> u32 {
     if rights & GENERIC_ALL != 0 {
         u32::MAX
@@ -166,7 +165,7 @@ pub fn is_trusted(sid: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use os::abi::SecurityDescriptor;
+    use os::abi::{AccessEntry, EntryKind, SecurityDescriptor, Sid};
 
     use super::Role::{Above, Empty, File, Folder};
     use super::{Role, is_ordinary, name_of, who_may_open, who_may_replace};
@@ -184,38 +183,17 @@ mod tests {
     const MODIFY: u32 = 0x13_01bf;
     const READ: u32 = 0x12_00a9;
 
-    /// Kind, flags, rights and SID of an entry.
+    /// Kind (`AceType`), flags, rights and SID of an entry.
     type Entry = (u8, u8, u32, &'static str);
 
-    fn sid(text: &str) -> Vec<u8> {
-        let numbers: Vec<u32> = text.split('-').skip(2).map(|number| number.parse().unwrap()).collect();
-        let count = u8::try_from(numbers.len() - 1).unwrap();
-        let mut bytes = vec![1, count, 0, 0];
-        bytes.extend(numbers[0].to_be_bytes());
-        bytes.extend(numbers[1..].iter().flat_map(|number| number.to_le_bytes()));
-        bytes
-    }
-
-    /// Returns a descriptor as Windows lays it out.
     fn descriptor(owner: &str, entries: &[Entry]) -> SecurityDescriptor {
-        let size = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap().to_le_bytes();
-        let mut list = Vec::new();
-        for (kind, flags, rights, account) in entries {
-            let body = [&rights.to_le_bytes(), sid(account).as_slice()].concat();
-            list.extend([*kind, *flags]);
-            list.extend((u16::try_from(body.len()).unwrap() + 4).to_le_bytes());
-            list.extend(body);
-        }
-        let owner = sid(owner);
-        let mut bytes = vec![1, 0, 4, 0x80, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        bytes.extend((20 + u32::try_from(owner.len()).unwrap()).to_le_bytes());
-        bytes.extend(owner);
-        bytes.extend([2, 0]);
-        bytes.extend((u16::from_le_bytes(size(&list)) + 8).to_le_bytes());
-        bytes.extend(u16::try_from(entries.len()).unwrap().to_le_bytes());
-        bytes.extend([0, 0]);
-        bytes.extend(list);
-        SecurityDescriptor::parse(&bytes).unwrap()
+        let sid = |text: &str| text.parse::<Sid>().unwrap();
+        let entry = |(kind, flags, rights, account): &Entry| {
+            let kinds = [(0, EntryKind::Allow), (1, EntryKind::Deny), (9, EntryKind::AllowIf), (10, EntryKind::DenyIf)];
+            let (_, kind) = kinds.into_iter().find(|(number, _)| number == kind).unwrap();
+            AccessEntry { kind, flags: *flags, rights: *rights, sid: sid(account) }
+        };
+        SecurityDescriptor { owner: Some(sid(owner)), entries: Some(entries.iter().map(entry).collect()) }
     }
 
     fn found(role: Role, owner: &str, entries: &[Entry]) -> Vec<String> {

@@ -29,23 +29,23 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// Returns a name as it stands in a text: in quotation marks if it could pass for other text than a name, and with those
-/// in it doubled, so that the marks in a text are always in pairs. Names come from devices, servers and other accounts.
+/// Returns a name for a text: in quotation marks if it could pass for words of the text. Quotation marks in the name are
+/// doubled, so that the marks in a text are always in pairs. Names come from devices, servers and other accounts.
 pub(crate) fn quoted(name: &str) -> String {
-    let is_ordinary = |character: char| character.is_alphanumeric() || r"\/:.-_~$@{}?#&+=%".contains(character);
-    if !name.is_empty() && name.chars().all(is_ordinary) {
+    let is_plain = |character: char| character.is_alphanumeric() || r"\/:.-_~$@{}?#&+=%".contains(character);
+    if !name.is_empty() && name.chars().all(is_plain) {
         return name.to_owned();
     }
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Returns an error, or another text that has names in it, as it stands in a text: in quotation marks if it contains some.
+/// Returns an error for a text: in quotation marks if the error contains quotation marks.
 pub(crate) fn enclosed(text: impl Display) -> String {
     let text = text.to_string();
     if text.contains('"') { quoted(&text) } else { text }
 }
 
-/// Returns the first few of `items`, and how many more there are.
+/// Returns the first items, and the number of the remaining items.
 fn listed<T: AsRef<str>>(items: &[T]) -> String {
     const SHOWN: usize = 5;
     let shown: Vec<_> = items.iter().take(SHOWN).map(AsRef::as_ref).collect();

@@ -1,14 +1,16 @@
-//! Findings: what was seen, how good that is, and what to do.
+//! Findings: what was seen, whether it is a problem, and what to do.
 
 use std::fmt::Display;
 
 use os::OsError;
+use serde::Serialize;
 
 use crate::advice_on;
 use crate::checks::enclosed;
 
-/// How good a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The severity of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum State {
     /// As it should be.
     Ok,
@@ -33,11 +35,11 @@ impl State {
 }
 
 /// The result of one check.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The subject, under which the finding is listed.
     pub check: &'static str,
-    /// How good it is.
+    /// The severity.
     pub state: State,
     /// What was seen.
     pub seen: String,

@@ -1,19 +1,19 @@
 //! Examines a Windows node for an administrator, and changes nothing.
 //!
-//! [`examine`] makes a list of findings: are the pipes served and by whom, who may open them, does the service start and
-//! restart, can ordinary users replace what LocalSystem runs, do the working directories exist, what did the last boot
-//! leave behind. [`compare`] reads everything that has two ways natively and through the storage provider, and lists the
-//! differences.
+//! [`examine`] returns findings: which process serves the pipes, who may open them, whether the service starts and restarts,
+//! whether ordinary users can replace what LocalSystem runs, whether the working directories exist, and what the last boot
+//! left behind. [`compare`] reads disks and volumes natively and through the storage provider, and lists the differences.
 //!
 //! Both read through the traits of `os`, the native readings of `storage-ops`, and [`System`]. A reading that fails
-//! becomes a finding or a row that says so, with the code; it never ends the examination.
+//! becomes a finding or a row with the code; it never ends the examination.
 //!
-//! Serial numbers, share names, target names and accounts are replaced by names such as `serial-1`, the same name for the
-//! same value within one output, unless [`Settings::show_names`] is set: the output is made to be attached to an issue.
+//! Unless [`Settings::show_names`] is set, names such as `serial-1` replace serial numbers, shares, targets and accounts, so
+//! that the output can be attached to an issue. Within one output, a value always has the same name.
 
 pub mod access;
 mod checks;
 mod finding;
+pub mod fixed_system;
 mod output;
 mod parity;
 mod redaction;
@@ -21,7 +21,7 @@ mod system;
 
 use std::sync::Arc;
 
-use os::{Os, OsError};
+use os::{Instance, Namespace, Os, OsError, OsResult};
 use storage_ops::Config;
 use storage_ops::inspect::Inspector;
 
@@ -39,9 +39,9 @@ pub struct Settings {
     /// The names of the pipes that the daemon serves, without `\\.\pipe\`.
     pub pipes: Vec<String>,
     /// The groups that the daemon's flag `-api-groups` leaves out, separated by commas.
-    pub left_out_groups: Option<String>,
+    pub excluded_groups: Option<String>,
     /// The names of their pipes, which the daemon does not create.
-    pub left_out_pipes: Vec<String>,
+    pub excluded_pipes: Vec<String>,
     /// The SIDs of the accounts that may open the pipes beside LocalSystem and Administrators.
     pub accounts: Vec<String>,
     /// The name of the daemon's service.
@@ -52,7 +52,7 @@ pub struct Settings {
     pub show_names: bool,
 }
 
-/// What the checks read from, and where they report to.
+/// The sources of the checks, and their report.
 struct Examination<'a> {
     os: &'a dyn Os,
     system: &'a dyn System,
@@ -81,14 +81,19 @@ pub fn compare(os: &Arc<dyn Os>, node: &Config, show_names: bool) -> Parity {
     parity::compare(&**os, &Inspector::new(Arc::clone(os), node), node, &Names::new(show_names))
 }
 
+/// Reads WMI objects, within the time limit of a query.
+fn query(os: &dyn Os, node: &Config, namespace: Namespace, wql: &str) -> OsResult<Vec<Instance>> {
+    os.wmi().query(namespace, wql, os.clock().now() + node.timeouts.query)
+}
+
 /// Advice that follows from the code of a reading that failed.
 fn advice_on(code: Option<OsError>) -> String {
     match code {
-        Some(OsError::ACCESS_DENIED | OsError::PRIVILEGE_NOT_HELD) => "run it in an elevated command prompt".to_owned(),
+        Some(OsError::ACCESS_DENIED | OsError::PRIVILEGE_NOT_HELD) => "run csi-proxy doctor in an elevated command prompt".to_owned(),
         Some(OsError::REPARSE_POINT_ENCOUNTERED) => {
-            "doctor asks no server: look where the links on the path lead (dir /al), and remove those that nobody needs"
+            "doctor does not follow links to servers: list the links on the path (dir /al), and remove those that are not needed"
                 .to_owned()
         }
-        _ => "repeat it later; if it still fails, report the code".to_owned(),
+        _ => "repeat the check later; if it still fails, report the code".to_owned(),
     }
 }

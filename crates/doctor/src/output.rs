@@ -1,16 +1,16 @@
 //! The output: text for a terminal of 80 columns, and JSON.
 //!
-//! Names come from devices, servers and other accounts. In both forms, characters of them that could make the output read
-//! as another are escaped, as in the log, and a name that could pass for words of a finding is in quotation marks.
+//! Names come from devices, servers and other accounts. In both forms, misleading characters in names are escaped, as in the
+//! log, and a name that could pass for words of a finding is in quotation marks.
 
 use std::fmt;
 
 use anstyle::{AnsiColor, Style};
-use os::escaped;
 use serde_json::{Value, json};
+use terminal_text::escaped;
 
 use crate::checks::counted;
-use crate::finding::{Report, State};
+use crate::finding::{Finding, Report, State};
 use crate::parity::{Agreement, Parity, Row};
 
 /// The width of a small terminal.
@@ -31,9 +31,9 @@ fn style_of(state: State) -> Style {
     }
 }
 
-/// Writes `text` in lines that end before [`WIDTH`], each after the first indented by `indent`. `column` is the column at
-/// which the first one begins. A word that is longer than a line is broken, and what is in quotation marks is one word: its
-/// blanks are kept, and none of its lines begins where those of `text` do.
+/// Writes `text` in lines that end before [`WIDTH`]. The first line begins at `column`, and further lines are indented by
+/// `indent`. A word that is longer than a line is broken. Text in quotation marks is one word: its blanks are kept, and its
+/// further lines are indented by one more column, so that they cannot pass for lines of `text`.
 fn wrapped(f: &mut fmt::Formatter<'_>, column: usize, indent: usize, text: &str) -> fmt::Result {
     let text = escaped(text);
     let mut at = column;
@@ -61,8 +61,8 @@ fn wrapped(f: &mut fmt::Formatter<'_>, column: usize, indent: usize, text: &str)
     writeln!(f)
 }
 
-/// Returns the words of a text without control characters. What is in quotation marks is not split; of its adjacent blanks
-/// all but the first are escaped, because a line of them looks empty.
+/// Returns the words of a text without control characters. Text in quotation marks is not split. Of several blanks in it, those
+/// after the first are escaped, because a line of blanks looks empty.
 fn words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let (mut is_quoted, mut before) = (false, ' ');
@@ -82,81 +82,65 @@ fn words(text: &str) -> Vec<String> {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut heading = "";
         let mut subjects: Vec<&str> = Vec::new();
         for finding in &self.findings {
             if !subjects.contains(&finding.check) {
                 subjects.push(finding.check);
             }
         }
-        let in_order =
-            subjects.iter().flat_map(|subject| self.findings.iter().filter(move |own| own.check == *subject));
-        for finding in in_order {
-            if finding.check != heading {
-                heading = finding.check;
-                writeln!(f, "{HEADING}{heading}{HEADING:#}")?;
-            }
-            let (style, word) = (style_of(finding.state), finding.state.word());
-            write!(f, "  {style}{word:<width$}{style:#}", width = COLUMN - 2)?;
-            wrapped(f, COLUMN, COLUMN, &finding.seen)?;
-            if !finding.advice.is_empty() {
-                write!(f, "{:COLUMN$}{DIMMED}->{DIMMED:#} ", "")?;
-                wrapped(f, COLUMN + 3, COLUMN + 3, &finding.advice)?;
+        for subject in subjects {
+            writeln!(f, "{HEADING}{subject}{HEADING:#}")?;
+            for finding in self.findings.iter().filter(|finding| finding.check == subject) {
+                write_finding(f, finding)?;
             }
         }
-        let count = |state| self.count(state);
-        let (problems, warnings) =
-            (counted(count(State::Problem), "problem"), counted(count(State::Warning), "warning"));
-        let (unchecked, ok) = (count(State::Unchecked), count(State::Ok));
+        let problems = counted(self.count(State::Problem), "problem");
+        let warnings = counted(self.count(State::Warning), "warning");
+        let unchecked = self.count(State::Unchecked);
+        let ok = self.count(State::Ok);
         writeln!(f, "\n{HEADING}{problems}, {warnings}, {unchecked} unchecked, {ok} ok{HEADING:#}")?;
         if self.has_hidden_names {
-            writeln!(f, "\nNames are replaced, so that the output can be shared: -show-names shows the real ones.")?;
+            writeln!(f, "\nNames are replaced, so that you can share the output. -show-names shows the real names.")?;
         }
         Ok(())
     }
 }
 
+fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
+    let style = style_of(finding.state);
+    write!(f, "  {style}{:<width$}{style:#}", finding.state.word(), width = COLUMN - 2)?;
+    wrapped(f, COLUMN, COLUMN, &finding.seen)?;
+    if !finding.advice.is_empty() {
+        write!(f, "{:COLUMN$}{DIMMED}->{DIMMED:#} ", "")?;
+        wrapped(f, COLUMN + 3, COLUMN + 3, &finding.advice)?;
+    }
+    Ok(())
+}
+
 impl Report {
     /// Returns the findings as JSON. docs/windows.md describes it.
     pub fn to_json(&self, node: &str, version: &str) -> Value {
-        let finding = |finding: &crate::Finding| {
-            json!({
-                "check": finding.check,
-                "state": finding.state.word(),
-                "seen": finding.seen,
-                "advice": finding.advice,
-            })
-        };
         json!({
             "version": version,
             "node": node,
             "problems": self.count(State::Problem),
             "warnings": self.count(State::Warning),
             "unchecked": self.count(State::Unchecked),
-            "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
+            "findings": self.findings,
         })
     }
 }
 
-impl Agreement {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Same => "same",
-            Self::Different => "different",
-            Self::Unknown => "unknown",
-            Self::OneWay => "one way",
-        }
-    }
-}
+/// The sections of a comparison, in the order of the output.
+const SECTIONS: [(Agreement, &str); 4] = [
+    (Agreement::Different, "Different"),
+    (Agreement::Unknown, "Not compared, because a reading failed"),
+    (Agreement::Same, "The same"),
+    (Agreement::OneWay, "Read through the provider only"),
+];
 
 impl fmt::Display for Parity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SECTIONS: [(Agreement, &str); 4] = [
-            (Agreement::Different, "Different"),
-            (Agreement::Unknown, "Not compared, because a reading failed"),
-            (Agreement::Same, "The same"),
-            (Agreement::OneWay, "Read through the provider only"),
-        ];
         for (agreement, heading) in SECTIONS {
             let mut object = "";
             for (at, row) in self.rows_of(agreement).enumerate() {
@@ -199,22 +183,7 @@ fn write_row(f: &mut fmt::Formatter<'_>, row: &Row) -> fmt::Result {
 impl Parity {
     /// Returns the rows as JSON, differences first. docs/windows.md describes it.
     pub fn to_json(&self, node: &str, version: &str) -> Value {
-        let reading = |reading: &Result<String, String>| match reading {
-            Ok(value) => json!({ "value": value }),
-            Err(error) => json!({ "error": error }),
-        };
-        let row = |row: &Row| {
-            json!({
-                "object": row.object,
-                "property": row.property,
-                "agreement": row.agreement.word(),
-                "note": row.note,
-                "native": reading(&row.native),
-                "provider": reading(&row.provider),
-            })
-        };
-        let order = [Agreement::Different, Agreement::Unknown, Agreement::Same, Agreement::OneWay];
-        let rows = order.into_iter().flat_map(|agreement| self.rows_of(agreement)).map(row).collect::<Vec<_>>();
+        let rows: Vec<&Row> = SECTIONS.iter().flat_map(|(agreement, _)| self.rows_of(*agreement)).collect();
         json!({
             "version": version,
             "node": node,

@@ -1,21 +1,24 @@
-//! Everything that can be read in two ways, natively and through Windows' storage provider, side by side.
+//! Everything that can be read both natively and through Windows' storage provider, side by side.
 //!
-//! csi-proxy reads natively and believes that both ways agree. A node where they do not is worth a report.
+//! csi-proxy reads natively and assumes that both readings agree. A node on which they differ is worth a report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use os::{Instance, Namespace, Os, OsError, U16String, Value};
+use serde::{Serialize, Serializer};
 use storage_ops::inspect::{DiskReadings, Inspector, VolumeReadings};
 use storage_ops::{Config, DiskNumber, OperationError, OperationResult};
 
 use crate::checks::{enclosed, quoted};
+use crate::query;
 use crate::redaction::{Kind, Names};
 
 /// How much the free space of a volume may change between the two readings.
 const FREE_TOLERANCE: u64 = 64 << 20;
 
 /// Whether two readings agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Agreement {
     /// They are equal.
     Same,
@@ -23,25 +26,37 @@ pub enum Agreement {
     Different,
     /// At least one of them failed.
     Unknown,
-    /// csi-proxy too reads the property through the provider, because drivers depend on its text.
+    /// csi-proxy reads the property through the provider only, because drivers depend on the provider's text.
+    #[serde(rename = "one way")]
     OneWay,
 }
 
-/// One property, read in both ways.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One property, read natively and through the provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// The object, such as `disk 3`.
     pub object: String,
     /// The property.
     pub property: &'static str,
     /// The native reading, or why it failed.
+    #[serde(serialize_with = "reading")]
     pub native: Result<String, String>,
     /// The reading through WMI, or why it failed.
+    #[serde(serialize_with = "reading")]
     pub provider: Result<String, String>,
     /// Whether they agree.
     pub agreement: Agreement,
     /// How they differ, if names hide it.
     pub note: &'static str,
+}
+
+/// Writes a reading as `{"value": ...}` or `{"error": ...}`.
+fn reading<S: Serializer>(reading: &Text, serializer: S) -> Result<S::Ok, S::Error> {
+    match reading {
+        Ok(value) => BTreeMap::from([("value", value)]),
+        Err(error) => BTreeMap::from([("error", error)]),
+    }
+    .serialize(serializer)
 }
 
 /// All rows, in the order of the objects.
@@ -68,8 +83,7 @@ struct Comparison<'a> {
 
 pub(crate) fn compare(os: &dyn Os, inspector: &Inspector, config: &Config, names: &Names) -> Parity {
     let query = |namespace, wql: &str| {
-        let deadline = os.clock().now() + config.timeouts.query;
-        os.wmi().query(namespace, wql, deadline).map_err(|code| format!("the WMI query failed: {code}"))
+        query(os, config, namespace, wql).map_err(|code| format!("the WMI query failed: {code}"))
     };
     let mut comparison = Comparison { rows: Vec::new(), names };
     let disks = inspector.disks();
@@ -91,11 +105,6 @@ fn text_of(error: &OperationError) -> String {
 
 fn yes(is: bool) -> String {
     if is { "yes" } else { "no" }.to_owned()
-}
-
-/// Returns how many objects one way knows.
-fn count<T>(found: &Result<Vec<T>, String>) -> Text {
-    found.as_ref().map(|found| found.len().to_string()).map_err(Clone::clone)
 }
 
 impl Comparison<'_> {
@@ -130,11 +139,31 @@ impl Comparison<'_> {
         self.rows.push(Row { object: object.to_owned(), property, native, provider, agreement, note });
     }
 
-    /// Adds whether each way knows the object. Returns true if both do, so that its properties can be compared.
-    fn are_known(&mut self, object: &str, native: Result<bool, String>, provider: Result<bool, String>) -> bool {
-        let are_known = native == Ok(true) && provider == Ok(true);
-        self.add(object, "present", native.map(yes), provider.map(yes), None);
-        are_known
+    /// Adds for each object whether each way knows it, and returns the objects that both know, with their names. `all` is
+    /// the row without any object: its name and its property.
+    fn pairs<'r, K: Ord, N, P>(
+        &mut self,
+        all: (&str, &'static str),
+        name: impl Fn(&K) -> String,
+        native: &'r Result<BTreeMap<K, N>, String>,
+        provider: &'r Result<BTreeMap<K, P>, String>,
+    ) -> Vec<(String, &'r N, &'r P)> {
+        let of_native = native.iter().flat_map(BTreeMap::keys);
+        let keys: BTreeSet<&K> = of_native.chain(provider.iter().flat_map(BTreeMap::keys)).collect();
+        if keys.is_empty() {
+            let (object, property) = all;
+            self.add(object, property, count(native), count(provider), None);
+        }
+        let mut pairs = Vec::new();
+        for key in keys {
+            let object = name(key);
+            self.add(&object, "present", is_known(native, key), is_known(provider, key), None);
+            let (Ok(native), Ok(provider)) = (native, provider) else { continue };
+            if let (Some(native), Some(provider)) = (native.get(key), provider.get(key)) {
+                pairs.push((object, native, provider));
+            }
+        }
+        pairs
     }
 
     fn disks(
@@ -152,21 +181,10 @@ impl Comparison<'_> {
         if let Some(code) = unopened {
             self.add("a disk", "present", Err(format!("a disk cannot be opened: {code}")), Ok(String::new()), None);
         }
-        let of_native: BTreeMap<u32, &DiskReadings> =
-            native.iter().flatten().map(|disk| (disk.number.0, disk)).collect();
-        let of_provider: BTreeMap<u32, &Instance> =
-            provider.iter().flatten().filter_map(|disk| Some((disk.u32("Number")?, disk))).collect();
-        let numbers: BTreeSet<u32> = of_native.keys().chain(of_provider.keys()).copied().collect();
-        if numbers.is_empty() {
-            self.add("disks", "number", count(&native), count(provider), None);
-        }
-        for number in numbers {
-            let object = DiskNumber(number).to_string();
-            let (by_device, by_provider) = (of_native.get(&number), of_provider.get(&number));
-            let is_native = native.as_ref().map(|_| by_device.is_some()).map_err(Clone::clone);
-            let is_provided = provider.as_ref().map(|_| by_provider.is_some()).map_err(Clone::clone);
-            self.are_known(&object, is_native, is_provided);
-            let (Some(device), Some(instance)) = (by_device, by_provider) else { continue };
+        let native = native.map(|disks| disks.into_iter().map(|disk| (disk.number.0, disk)).collect());
+        let provider = by_key(provider, |disk| disk.u32("Number"));
+        let name = |number: &u32| DiskNumber(*number).to_string();
+        for (object, device, instance) in self.pairs(("disks", "number"), name, &native, &provider) {
             self.disk(inspector, &object, device, instance);
             self.volumes_of(&object, device.number, volumes, partitions);
             self.partitions_of(&object, device, partitions);
@@ -174,7 +192,7 @@ impl Comparison<'_> {
     }
 
     fn disk(&mut self, inspector: &Inspector, object: &str, device: &DiskReadings, instance: &Instance) {
-        let text = |name: &str| -> Text { Ok(instance.text(name).unwrap_or_default().to_owned()) };
+        let text = |name: &str| -> Text { Ok(text(instance, name)) };
         let path = U16String::from_str(instance.text("Path").unwrap_or_default());
         let at_path = inspector.disk_at(&path).map_err(|error| text_of(&error));
         let at_path =
@@ -204,32 +222,15 @@ impl Comparison<'_> {
 
     fn partitions_of(&mut self, object: &str, device: &DiskReadings, provider: &Result<Vec<Instance>, String>) {
         let native = device.partitions.as_ref().map_err(text_of);
-        let native: Result<BTreeMap<u32, (String, String)>, String> = native.map(|partitions| {
-            let entry = |(offset, length): (u64, u64)| (offset.to_string(), length.to_string());
-            partitions.iter().map(|own| (own.number, entry((own.offset, own.length)))).collect()
+        let native = native.map(|partitions| partitions.iter().map(|own| (own.number, own)).collect());
+        let provider = by_key(provider, |own| {
+            let is_on_disk = own.u32("DiskNumber") == Some(device.number.0);
+            own.u32("PartitionNumber").filter(|_| is_on_disk)
         });
-        let provider: Result<BTreeMap<u32, (String, String)>, String> = provider.clone().map(|partitions| {
-            let of_disk = partitions.into_iter().filter(|own| own.u32("DiskNumber") == Some(device.number.0));
-            let text = |own: &Instance, name| own.text(name).unwrap_or_default().to_owned();
-            let entry = |own: Instance| Some((own.u32("PartitionNumber")?, (text(&own, "Offset"), text(&own, "Size"))));
-            of_disk.filter_map(entry).collect()
-        });
-        let numbers: BTreeSet<u32> = native.iter().chain(&provider).flat_map(BTreeMap::keys).copied().collect();
-        if numbers.is_empty() && (native.is_err() || provider.is_err()) {
-            let count = |known: Result<BTreeMap<u32, (String, String)>, String>| known.map(|all| all.len().to_string());
-            return self.add(object, "number of partitions", count(native), count(provider), None);
-        }
-        for number in numbers {
-            let partition = format!("{object}, partition {number}");
-            let has = |known: &Result<BTreeMap<u32, _>, String>| {
-                known.as_ref().map(|all| all.contains_key(&number)).map_err(Clone::clone)
-            };
-            if !self.are_known(&partition, has(&native), has(&provider)) {
-                continue;
-            }
-            let (Ok(own), Ok(other)) = (&native, &provider) else { continue };
-            self.add(&partition, "offset", Ok(own[&number].0.clone()), Ok(other[&number].0.clone()), None);
-            self.add(&partition, "size", Ok(own[&number].1.clone()), Ok(other[&number].1.clone()), None);
+        let name = |number: &u32| format!("{object}, partition {number}");
+        for (partition, own, other) in self.pairs((object, "number of partitions"), name, &native, &provider) {
+            self.add(&partition, "offset", Ok(own.offset.to_string()), Ok(text(other, "Offset")), None);
+            self.add(&partition, "size", Ok(own.length.to_string()), Ok(text(other, "Size")), None);
         }
     }
 
@@ -267,26 +268,12 @@ impl Comparison<'_> {
     }
 
     fn volumes(&mut self, native: &Result<Vec<VolumeReadings>, String>, provider: &Result<Vec<Instance>, String>) {
-        let of_native: BTreeMap<String, &VolumeReadings> =
-            native.iter().flatten().map(|volume| (volume.id.to_string().to_lowercase(), volume)).collect();
-        let of_provider: BTreeMap<String, &Instance> = provider
-            .iter()
-            .flatten()
-            .filter_map(|volume| Some((volume.text("Path")?.to_lowercase(), volume)))
-            .collect();
-        let ids: BTreeSet<&String> = of_native.keys().chain(of_provider.keys()).collect();
-        if ids.is_empty() {
-            self.add("volumes", "number", count(native), count(provider), None);
-        }
-        for id in ids {
-            let object = format!("volume {id}");
-            let (own, other) = (of_native.get(id), of_provider.get(id));
-            let is_native = native.as_ref().map(|_| own.is_some()).map_err(Clone::clone);
-            let is_provided = provider.as_ref().map(|_| other.is_some()).map_err(Clone::clone);
-            self.are_known(&object, is_native, is_provided);
-            if let (Some(own), Some(other)) = (own, other) {
-                self.volume(&object, own, other);
-            }
+        let native = native.as_ref().map_err(Clone::clone);
+        let native = native.map(|volumes| volumes.iter().map(|own| (own.id.to_string().to_lowercase(), own)).collect());
+        let provider = by_key(provider, |other| other.text("Path").map(str::to_lowercase));
+        let name = |id: &String| format!("volume {id}");
+        for (object, own, other) in self.pairs(("volumes", "number"), name, &native, &provider) {
+            self.volume(&object, own, other);
         }
     }
 
@@ -296,19 +283,41 @@ impl Comparison<'_> {
             Err(error) if error.code() == Some(OsError::UNRECOGNIZED_VOLUME) => Ok((0, 0)),
             space => space.as_ref().map(|space| *space).map_err(text_of),
         };
-        let text = |name: &str| other.text(name).unwrap_or_default().to_owned();
-        let (total, free) = (space.clone().map(|(total, _)| total), space.map(|(_, free)| free));
-        self.add(object, "size", total.map(|total| total.to_string()), Ok(text("Size")), None);
-        let free = free.map(|free| free.to_string());
-        self.add_if(object, "free", free, Ok(text("SizeRemaining")), None, is_nearly_same);
+        let total = space.clone().map(|(total, _)| total.to_string());
+        self.add(object, "size", total, Ok(text(other, "Size")), None);
+        let free = space.map(|(_, free)| free.to_string());
+        self.add_if(object, "free", free, Ok(text(other, "SizeRemaining")), None, is_nearly_same);
         let file_system = own.file_system.as_ref().map(|name| name.clone().unwrap_or_default()).map_err(text_of);
-        let name = text("FileSystem");
+        let name = text(other, "FileSystem");
         let name = if name == "RAW" { String::new() } else { name };
         let formatted = own.formatted.as_ref().map(|is| yes(*is)).map_err(text_of);
         let provided = yes(!name.is_empty());
         self.add(object, "file system", file_system, Ok(name), None);
         self.add(object, "formatted", formatted, Ok(provided), None);
     }
+}
+
+/// Returns a text property; empty if the instance does not have it.
+fn text(instance: &Instance, name: &str) -> String {
+    instance.text(name).unwrap_or_default().to_owned()
+}
+
+/// Returns the instances that have a key, by it.
+fn by_key<K: Ord>(
+    found: &Result<Vec<Instance>, String>,
+    key: impl Fn(&Instance) -> Option<K>,
+) -> Result<BTreeMap<K, &Instance>, String> {
+    let with_key = |instance| Some((key(instance)?, instance));
+    found.as_ref().map(|found| found.iter().filter_map(with_key).collect()).map_err(Clone::clone)
+}
+
+/// Returns the number of known objects.
+fn count<K, V>(known: &Result<BTreeMap<K, V>, String>) -> Text {
+    known.as_ref().map(|known| known.len().to_string()).map_err(Clone::clone)
+}
+
+fn is_known<K: Ord, V>(known: &Result<BTreeMap<K, V>, String>, key: &K) -> Text {
+    known.as_ref().map(|known| yes(known.contains_key(key))).map_err(Clone::clone)
 }
 
 /// Returns whether two numbers of bytes, read one after the other, differ little.

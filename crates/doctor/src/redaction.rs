@@ -1,4 +1,4 @@
-//! Names in place of serial numbers, shares and accounts.
+//! Redaction: names such as `serial-1` in place of serial numbers, shares, targets and accounts.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ impl Kind {
     }
 }
 
-/// The names that were given so far.
+/// The names that stand for values so far.
 #[derive(Debug)]
 pub(crate) struct Names {
     shown: bool,

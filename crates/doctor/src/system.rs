@@ -1,9 +1,9 @@
-//! What the checks read of Windows beyond the traits of `os`.
+//! Readings of Windows that the traits of `os` do not have.
 
 use os::OsResult;
 use os::abi::SecurityDescriptor;
 
-/// Readings that only the checks need. Each is one question to Windows and changes nothing.
+/// Readings that only `doctor` needs. Each makes one query of Windows and changes nothing.
 pub trait System: Send + Sync {
     /// Returns the build number of Windows (`RtlGetVersion`), such as 20348.
     fn build(&self) -> OsResult<u32>;
@@ -43,7 +43,7 @@ pub struct ServiceRegistration {
 
 /// Returns the path of the program that a service's command line starts.
 ///
-/// Windows tries each prefix that ends at a blank if the path is not quoted; the one that ends in `.exe` is meant.
+/// If the path is not quoted, Windows tries each prefix that ends at a blank. This function takes the prefix that ends in `.exe`.
 pub fn program_of(command_line: &str) -> &str {
     if let Some((program, _)) = command_line.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
         return program;

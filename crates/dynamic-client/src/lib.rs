@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use api::{EncodedCodec, GroupVersion};
 use http::uri::PathAndQuery;
 use prost::Message as _;
-use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, SerializeOptions};
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, FieldDescriptor, FileDescriptor, MessageDescriptor, SerializeOptions,
+    ServiceDescriptor,
+};
 use serde_json::Value;
 use tonic::transport::Channel;
 use tonic::{Request, Status};
@@ -22,20 +25,48 @@ pub struct Rpc {
     pub request: MessageDescriptor,
     /// The response message.
     pub response: MessageDescriptor,
+    /// The comment in the `api.proto`.
+    pub comment: String,
 }
 
 /// Returns the RPCs of a group-version by name.
 pub fn rpcs(row: &GroupVersion) -> BTreeMap<&'static str, Rpc> {
-    let pool = DescriptorPool::decode(row.descriptors()).expect("the descriptors of the table decode");
-    let service = pool.services().next().expect("each descriptor set has a service");
+    let service = service(row);
     let rpc = |rpc: &api::Rpc| {
         let method = service
             .methods()
             .find(|method| method.name() == rpc.name)
             .expect("the table lists the methods of the service");
-        (rpc.name, Rpc { path: rpc.path, request: method.input(), response: method.output() })
+        let comment = comment(&method.parent_file(), method.path());
+        (rpc.name, Rpc { path: rpc.path, request: method.input(), response: method.output(), comment })
     };
     row.rpcs.iter().map(rpc).collect()
+}
+
+fn service(row: &GroupVersion) -> ServiceDescriptor {
+    let pool = DescriptorPool::decode(row.descriptors()).expect("the descriptors of the table decode");
+    pool.services().next().expect("each descriptor set has a service")
+}
+
+/// Returns the comment on the service of a group-version.
+pub fn service_comment(row: &GroupVersion) -> String {
+    let service = service(row);
+    comment(&service.parent_file(), service.path())
+}
+
+/// Returns the comment on a field in the `api.proto`.
+pub fn field_comment(field: &FieldDescriptor) -> String {
+    comment(&field.parent_message().parent_file(), field.path())
+}
+
+/// Returns the comment at `path`: its paragraphs without line breaks, separated by empty lines.
+fn comment(file: &FileDescriptor, path: &[i32]) -> String {
+    let mut locations = file.file_descriptor_proto().source_code_info.iter().flat_map(|info| &info.location);
+    let comment = locations.find(|location| location.path == path);
+    let comment = comment.and_then(|location| location.leading_comments.as_deref()).unwrap_or_default();
+    let lines: Vec<&str> = comment.lines().map(str::trim).collect();
+    let paragraphs: Vec<String> = lines.split(|line| line.is_empty()).map(|lines| lines.join(" ")).collect();
+    paragraphs.join("\n\n").trim().to_owned()
 }
 
 impl Rpc {

@@ -5,7 +5,7 @@
 
 use std::ffi::c_void;
 
-use os::{OsError, OsResult};
+use os::{OsError, OsResult, U16String};
 use zerocopy::IntoBytes as _;
 
 const ALIGNMENT: usize = align_of::<u64>();
@@ -46,9 +46,16 @@ pub(crate) fn read<T>(input: &[u8], call: impl FnOnce(*const c_void, u32) -> OsR
     call(aligned.as_ptr().cast(), size)
 }
 
+/// Splits a list of zero-terminated strings, which ends at an empty string.
+pub(crate) fn strings(list: &[u16]) -> Vec<U16String> {
+    list.split(|unit| *unit == 0).take_while(|text| !text.is_empty()).map(U16String::from_vec).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{ALIGNMENT, fill, read};
+    use os::U16String;
+
+    use super::{ALIGNMENT, fill, read, strings};
 
     /// Returns a part of `bytes` that begins at an address where no `u64` can be.
     fn misaligned(bytes: &mut [u8; 24]) -> &mut [u8] {
@@ -71,5 +78,12 @@ mod tests {
         })
         .unwrap();
         assert_eq!(misaligned(&mut bytes), [0; 10], "bytes that the call did not write are zero");
+    }
+
+    #[test]
+    fn a_list_of_strings_ends_at_an_empty_string() {
+        let list: Vec<u16> = "a\0bc\0\0rest".encode_utf16().collect();
+        assert_eq!(strings(&list), ["a", "bc"].map(U16String::from_str));
+        assert!(strings(&[0]).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Calls that would wait for another process without a limit.
+//! A time limit for calls that would otherwise wait for another process without a limit.
 
 use std::ffi::c_void;
 use std::os::windows::io::{AsRawHandle as _, FromRawHandle as _, OwnedHandle};
@@ -15,7 +15,8 @@ use windows_sys::Win32::System::Threading::{
 
 use crate::error;
 
-/// How often a call that is too late is cancelled: a cancellation misses a call that is not waiting at that moment.
+/// The interval at which a late call is cancelled again: a cancellation has no effect on a call that is not waiting at that
+/// moment.
 const AGAIN_MS: u32 = 500;
 
 /// Makes `call`, which makes one synchronous request for I/O, and cancels the request if it takes longer than `limit`. It then

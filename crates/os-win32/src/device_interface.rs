@@ -43,14 +43,9 @@ pub(crate) fn interfaces(class: Uuid) -> OsResult<Vec<U16String>> {
         // The buffer is too small if a device arrived between the two calls.
         if code != CR_BUFFER_SMALL {
             check(code)?;
-            return Ok(split(&list));
+            return Ok(buffer::strings(&list));
         }
     }
-}
-
-/// Splits a list of zero-terminated strings, which ends at an empty string.
-fn split(list: &[u16]) -> Vec<U16String> {
-    list.split(|&unit| unit == 0).take_while(|path| !path.is_empty()).map(U16String::from_vec).collect()
 }
 
 /// Enumerates the children of the device of `interface` again.
@@ -103,17 +98,4 @@ fn check(code: CONFIGRET) -> OsResult<()> {
         CR_NO_SUCH_DEVNODE | CR_NO_SUCH_DEVICE_INTERFACE | CR_INVALID_DEVICE_ID => OsError::FILE_NOT_FOUND,
         _ => OsError::GEN_FAILURE,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::split;
-
-    #[test]
-    fn a_list_of_strings_ends_at_an_empty_string() {
-        let list: Vec<u16> = "a\0bc\0\0rest".encode_utf16().collect();
-        let strings: Vec<_> = split(&list).iter().map(|text| text.to_string_lossy()).collect();
-        assert_eq!(strings, ["a", "bc"]);
-        assert!(split(&[0]).is_empty());
-    }
 }

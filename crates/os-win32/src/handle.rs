@@ -39,9 +39,8 @@ fn low(number: u64) -> u32 {
     (number & 0xffff_ffff) as u32
 }
 
-/// What a server may do in the name of csi-proxy if the name that is opened turns out to be that of its pipe: nothing. A
-/// container can make a link to a pipe, and without this the owner of the pipe could impersonate LocalSystem. .NET opens
-/// every file in the same way, also on servers.
+/// Forbids the server of a pipe to impersonate csi-proxy. A container can make a link to a pipe; without this, the owner of the
+/// pipe could act as LocalSystem when csi-proxy opens the link. .NET opens every file in the same way, also on servers.
 static ANONYMOUS: SECURITY_QUALITY_OF_SERVICE = SECURITY_QUALITY_OF_SERVICE {
     Length: buffer::size::<SECURITY_QUALITY_OF_SERVICE>(),
     ImpersonationLevel: SecurityAnonymous,
@@ -50,16 +49,12 @@ static ANONYMOUS: SECURITY_QUALITY_OF_SERVICE = SECURITY_QUALITY_OF_SERVICE {
     EffectiveOnly: false,
 };
 
-/// Opens or creates `name`: an absolute NT path or, with `root`, the name of an entry of that directory.
+/// Opens or creates `name`: an absolute NT path or, with `root`, the name of an entry or a path below that directory.
+/// `flags` are added to `OBJ_CASE_INSENSITIVE`.
 ///
-/// `OBJ_DONT_REPARSE` is not needed: a single component opened with `FILE_OPEN_REPARSE_POINT` follows no link, and
+/// A single component does not need `OBJ_DONT_REPARSE`: opened with `FILE_OPEN_REPARSE_POINT` it follows no link, and
 /// without that option the caller wants the link to be followed.
-pub(crate) fn open(root: Option<BorrowedHandle<'_>>, name: &U16Str, how: &Open) -> OsResult<NtHandle> {
-    open_with(root, name, how, OBJ_CASE_INSENSITIVE)
-}
-
-/// Opens or creates `name` as [`open`] does, with these flags in the field `Attributes` of `OBJECT_ATTRIBUTES`.
-fn open_with(
+pub(crate) fn open(
     root: Option<BorrowedHandle<'_>>,
     name: &U16Str,
     how: &Open,
@@ -72,7 +67,7 @@ fn open_with(
         Length: buffer::size::<OBJECT_ATTRIBUTES>(),
         RootDirectory: root.map_or(ptr::null_mut(), |root| root.as_raw_handle()),
         ObjectName: &raw const object_name,
-        Attributes: flags,
+        Attributes: OBJ_CASE_INSENSITIVE | flags,
         SecurityDescriptor: ptr::null(),
         SecurityQualityOfService: &raw const ANONYMOUS,
     };
@@ -103,7 +98,7 @@ fn open_with(
     error::check_status(status)?;
     // SAFETY: the call succeeded, so this is an open handle that has no other owner.
     let opened = NtHandle(unsafe { OwnedHandle::from_raw_handle(handle) });
-    // A success that opens the object, but later calls on the handle would wait as this one has not. It is closed.
+    // The object was opened, but later calls on the handle would wait for the owner of the oplock. The handle is closed.
     if status == STATUS_OPLOCK_BREAK_IN_PROGRESS { Err(OsError::OPLOCK_BREAK_IN_PROGRESS) } else { Ok(opened) }
 }
 
@@ -122,12 +117,11 @@ impl NtHandle {
 
 impl Handle for NtHandle {
     fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        Ok(Box::new(open(Some(self.0.as_handle()), name, how)?))
+        Ok(Box::new(open(Some(self.0.as_handle()), name, how, 0)?))
     }
 
     fn open_below(&self, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        let flags = OBJ_CASE_INSENSITIVE | OBJ_DONT_REPARSE;
-        Ok(Box::new(open_with(Some(self.0.as_handle()), path, how, flags)?))
+        Ok(Box::new(open(Some(self.0.as_handle()), path, how, OBJ_DONT_REPARSE)?))
     }
 
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
@@ -166,7 +160,7 @@ impl Handle for NtHandle {
                 })
             })
         };
-        // A deletion waits for the owner of an oplock, also on a handle that was opened with FILE_COMPLETE_IF_OPLOCKED.
+        // A deletion waits for the owner of an oplock even on a handle that was opened with FILE_COMPLETE_IF_OPLOCKED.
         let deletes = matches!(class, FileInfo::Disposition | FileInfo::DispositionEx);
         match if deletes { cancellation::limited(OPLOCK_PATIENCE, set) } else { set() } {
             Err(OsError::OPERATION_ABORTED) if deletes => Err(OsError::OPLOCK_BREAK_IN_PROGRESS),

@@ -1,26 +1,26 @@
 //! The calls of Windows that csi-proxy uses.
 //!
-//! `Windows` implements the traits of the crate `os`: each method makes one system call or one COM call. Which calls to
-//! make, in which order, and what an error means is decided in the crate `storage-ops`. `pipe` has the named pipes that
-//! clients connect to, `event_log` the events that an administrator reads, `file_security` the access control lists of files,
-//! `version` the version of Windows, `own_process` the resources that this process uses, and `dll_search` where Windows looks for DLLs. With the feature `process-usage`,
-//! `process` has the resources of a process, which tests of the daemon measure. On other systems this crate is empty.
+//! `Windows` implements the traits of the crate `os`: each method makes one system call or one COM call. The crate
+//! `storage-ops` decides which calls to make, in which order, and what an error means. The daemon also uses `pipe` (the named
+//! pipes that clients connect to), `event_log`, `file_security` (access control lists of files), `system` (the version of
+//! Windows) and `own_process`. With the feature `process-usage`, `process` measures another process for tests. On other
+//! systems this crate is empty.
+//!
+//! Two exceptions to "one call": `wmi` keeps a pool of threads, because a COM call cannot be cancelled, and
+//! `cancellation` limits the time of a deletion.
 //!
 //! All unsafe code of the workspace is in this crate, in three steps: the raw call; a type that owns what the call
 //! returned and releases it when dropped; a safe function that returns a `Result`.
 #![cfg(windows)]
 #![allow(unsafe_code, reason = "this crate is where Windows is called; everywhere else it is denied")]
 
-mod abi_checks;
 mod buffer;
 mod cancellation;
 mod clock;
 mod device_interface;
-pub mod dll_search;
 mod error;
 pub mod event_log;
 pub mod file_security;
-mod firmware;
 mod handle;
 mod mount_manager;
 pub mod own_process;
@@ -31,7 +31,7 @@ pub mod process;
 mod registry;
 mod security_descriptor;
 mod service;
-pub mod version;
+pub mod system;
 mod wmi;
 
 use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, U16Str, U16String, Uuid, Wmi};
@@ -69,7 +69,7 @@ impl Default for Windows {
 
 impl Os for Windows {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
-        Ok(Box::new(handle::open(None, path.as_u16str(), how)?))
+        Ok(Box::new(handle::open(None, path.as_u16str(), how, 0)?))
     }
 
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
@@ -101,7 +101,7 @@ impl Os for Windows {
     }
 
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
-        firmware::table(provider, table, output)
+        system::firmware_table(provider, table, output)
     }
 
     fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {

@@ -7,7 +7,7 @@ use windows_sys::Win32::Storage::FileSystem::{
     SetVolumeMountPointW,
 };
 
-use crate::error;
+use crate::{buffer, error};
 
 /// The capacity of the buffer for a volume name, twice the 49 characters and the zero that a name has.
 const NAME_CAPACITY: u32 = 100;
@@ -72,11 +72,7 @@ pub(crate) fn volume_paths(volume: &U16Str) -> OsResult<Vec<U16String>> {
         match done {
             Err(OsError::MORE_DATA) if needed > capacity => capacity = needed,
             Err(code) => return Err(code),
-            // Each name is zero-terminated, and an empty name ends the list.
-            Ok(()) => {
-                let names = names.split(|unit| *unit == 0).take_while(|name| !name.is_empty());
-                return Ok(names.map(U16String::from_vec).collect());
-            }
+            Ok(()) => return Ok(buffer::strings(&names)),
         }
     }
 }

@@ -1,14 +1,15 @@
-//! The resources that this process uses, for its metrics.
+//! This process: the resources that it uses, and where Windows looks for its DLLs.
 
-use std::mem::size_of;
+use std::io;
 use std::time::Duration;
 
 use os::OsResult;
 use windows_sys::Win32::Foundation::FILETIME;
+use windows_sys::Win32::System::LibraryLoader::{LOAD_LIBRARY_SEARCH_SYSTEM32, SetDefaultDllDirectories};
 use windows_sys::Win32::System::ProcessStatus::{K32GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetProcessHandleCount, GetProcessTimes};
 
-use crate::error;
+use crate::{buffer, error};
 
 /// Returns the processor time that this process has used.
 ///
@@ -30,8 +31,7 @@ pub fn cpu_time() -> OsResult<Duration> {
 ///
 /// <https://learn.microsoft.com/windows/win32/api/psapi/nf-psapi-getprocessmemoryinfo>
 pub fn working_set() -> OsResult<usize> {
-    let size = size_of::<PROCESS_MEMORY_COUNTERS>();
-    let mut counters = PROCESS_MEMORY_COUNTERS { cb: u32::try_from(size).unwrap_or(u32::MAX), ..Default::default() };
+    let mut counters = PROCESS_MEMORY_COUNTERS { cb: buffer::size::<PROCESS_MEMORY_COUNTERS>(), ..Default::default() };
     // SAFETY: the pseudo handle of this process needs no right and is not closed; `counters` has `cb` bytes.
     let done = unsafe { K32GetProcessMemoryInfo(GetCurrentProcess(), &raw mut counters, counters.cb) };
     error::check(done)?;
@@ -47,4 +47,16 @@ pub fn handle_count() -> OsResult<u32> {
     let done = unsafe { GetProcessHandleCount(GetCurrentProcess(), &raw mut count) };
     error::check(done)?;
     Ok(count)
+}
+
+/// Limits the search for a DLL that is loaded by its name to System32 from now on: not the folder of the program, the current
+/// directory or the PATH.
+///
+/// DLLs that the program imports are loaded before any of its code runs. Where Windows finds those is decided by the linker's
+/// option `/DEPENDENTLOADFLAG`. A DLL that is loaded by its path, as COM does, may still import those beside it.
+/// <https://learn.microsoft.com/windows/win32/api/libloaderapi/nf-libloaderapi-setdefaultdlldirectories>
+pub fn limit_dll_search() -> io::Result<()> {
+    // SAFETY: the function has only a number as parameter.
+    let limited = unsafe { SetDefaultDllDirectories(LOAD_LIBRARY_SEARCH_SYSTEM32) };
+    if limited == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -1,8 +1,8 @@
 //! WMI: a small pool of threads for each namespace, each thread with a connection.
 //!
-//! A COM call cannot be cancelled, so callers do not make any. They submit a request to the pool and wait for the result
-//! until their deadline. [`pool`] has the threads and the queue, [`session`] the COM calls of a connection, and [`value`]
-//! the conversion of variants.
+//! A COM call cannot be cancelled. Callers therefore submit a request to the pool and wait for the result until their deadline.
+//! [`pool`] has the threads and the queue, [`session`] the COM calls of a connection, and [`value`] the conversion of
+//! variants.
 
 mod pool;
 mod session;
@@ -14,32 +14,16 @@ use crate::clock::Monotonic;
 use pool::{Method, Pool};
 use session::Connector;
 
-/// A pool for each namespace. A pool has no thread and no connection until it is used.
-pub(crate) struct Pools {
-    cim_v2: Pool<Connector>,
-    storage: Pool<Connector>,
-    iscsi: Pool<Connector>,
-    smb: Pool<Connector>,
-}
+/// A pool for each of [`Namespace::ALL`]. A pool has no thread and no connection until it is used.
+pub(crate) struct Pools([Pool<Connector>; 4]);
 
 impl Pools {
     pub(crate) fn new(clock: Monotonic) -> Self {
-        let pool = |namespace| Pool::new(Connector { namespace, clock }, clock);
-        Self {
-            cim_v2: pool(Namespace::CimV2),
-            storage: pool(Namespace::Storage),
-            iscsi: pool(Namespace::Iscsi),
-            smb: pool(Namespace::Smb),
-        }
+        Self(Namespace::ALL.map(|namespace| Pool::new(Connector { namespace, clock }, clock)))
     }
 
     fn pool(&self, namespace: Namespace) -> &Pool<Connector> {
-        match namespace {
-            Namespace::CimV2 => &self.cim_v2,
-            Namespace::Storage => &self.storage,
-            Namespace::Iscsi => &self.iscsi,
-            Namespace::Smb => &self.smb,
-        }
+        &self.0[namespace as usize]
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::{env, fs, process};
 
-use csi_proxy_os_win32::dll_search;
+use csi_proxy_os_win32::own_process::limit_dll_search;
 use widestring::U16CString;
 use windows_sys::Win32::Foundation::{ERROR_MOD_NOT_FOUND, FreeLibrary, GetLastError};
 use windows_sys::Win32::System::LibraryLoader::LoadLibraryW;
@@ -31,7 +31,7 @@ fn only_libraries_of_the_system_are_found_by_name() {
     let planted = program.with_file_name(&name);
     fs::copy(&program, &planted).unwrap();
     let before = load(&name);
-    dll_search::system_only().unwrap();
+    limit_dll_search().unwrap();
     let after = load(&name);
     fs::remove_file(&planted).unwrap();
     assert_eq!(before, Ok(()), "beside the program");

@@ -31,11 +31,11 @@ impl Sub for Time {
     }
 }
 
-/// How often a future that is not woken is polled.
+/// The interval at which a future is polled if it is not woken.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What [`Clock::run_watched`] runs. It calls its argument at the end of each step, and returns if that returns false, which
-/// means that the step was too late.
+/// Work for [`Clock::run_watched`]. It calls its argument at the end of each step. The argument returns false if the step was too
+/// late; the work then returns.
 pub type WatchedWork = Box<dyn FnOnce(&dyn Fn() -> bool) + Send>;
 
 /// A monotonic clock, and the ways to wait.
@@ -54,8 +54,8 @@ pub trait Clock: Send + Sync {
     /// Blocks this thread for the duration `span`.
     fn sleep(&self, span: Duration);
 
-    /// Blocks this thread until `wait` is ready, for a thread that waits outside an async runtime. Polls it when it is woken,
-    /// and at intervals, because it may also become ready when time has passed.
+    /// Blocks this thread until `wait` is ready, for a thread outside an async runtime. Polls `wait` when it is woken, and at
+    /// intervals, because it may also become ready when time has passed.
     fn block_on(&self, wait: Pin<&mut dyn Future<Output = ()>>) {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut context = Context::from_waker(&waker);
@@ -65,10 +65,10 @@ pub trait Clock: Send + Sync {
         }
     }
 
-    /// Runs `work` on another thread and waits until it has returned. If one of its steps takes longer than `patience`,
-    /// returns false and leaves the thread behind, which ends with that step.
+    /// Runs `work` on a new thread and waits until it has returned. If a step takes longer than `patience`, returns false and
+    /// abandons the thread, which ends when that step ends.
     ///
-    /// If the system cannot create a thread, `work` runs on this one, for as long as it takes. Panics if `work` panics.
+    /// If the system cannot create a thread, runs `work` on this thread, without the limit. Panics if `work` panics.
     fn run_watched(&self, patience: Duration, work: WatchedWork) -> bool {
         watchdog::run(patience, work)
     }

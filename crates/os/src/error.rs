@@ -34,6 +34,11 @@ macro_rules! codes {
             fn name(self) -> Option<&'static str> {
                 Some(match self { $(Self::$name => stringify!($name),)* _ => return None })
             }
+
+            /// Returns the constant of this name.
+            pub fn named(name: &str) -> Option<Self> {
+                Some(match name { $(stringify!($name) => Self::$name,)* _ => return None })
+            }
         }
     };
 }

@@ -11,7 +11,6 @@ pub mod abi;
 mod clock;
 mod error;
 mod handle;
-mod misleading;
 mod path;
 mod secret;
 mod service;
@@ -20,13 +19,12 @@ mod wmi;
 pub use clock::{Clock, Time, WatchedWork};
 pub use error::{OsError, OsResult};
 pub use handle::{Access, Disposition, FileInfo, FsInfo, Handle, Open, Options, PathForm, Share};
-pub use misleading::{escaped, escaped_json, is_misleading};
 pub use path::NtPath;
 pub use secret::Secret;
 pub use service::{Service, ServiceAccess, ServiceConfig};
 pub use uuid::Uuid;
 pub use widestring::{U16Str, U16String};
-pub use wmi::{CallStatus, Instance, MethodCall, Namespace, PendingCall, Returned, Value, Wmi};
+pub use wmi::{CallStatus, Instance, MethodCall, Namespace, PendingCall, Returned, Value, Wmi, class_of};
 
 /// The calls of one Windows node that storage operations need.
 ///
@@ -34,9 +32,9 @@ pub use wmi::{CallStatus, Instance, MethodCall, Namespace, PendingCall, Returned
 pub trait Os: Send + Sync {
     /// Opens a file, directory, volume or disk by its absolute NT path, or creates a file or directory.
     ///
-    /// Errors: `FILE_NOT_FOUND`, or `PATH_NOT_FOUND` if a directory of the path does not exist; `ALREADY_EXISTS` if it
-    /// was to be created; `DIRECTORY` or `ACCESS_DENIED` if it is not of the kind that [`Open::options`] requires;
-    /// `SHARING_VIOLATION`; `DELETE_PENDING`.
+    /// Errors: `FILE_NOT_FOUND`, or `PATH_NOT_FOUND` if a directory of the path does not exist; `ALREADY_EXISTS` if the
+    /// call should create an object that exists; `DIRECTORY` or `ACCESS_DENIED` if the object is not of the kind that
+    /// [`Open::options`] requires; `SHARING_VIOLATION`; `DELETE_PENDING`.
     /// <https://learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntcreatefile>
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>>;
 
@@ -46,7 +44,7 @@ pub trait Os: Send + Sync {
     /// <https://learn.microsoft.com/windows/win32/api/cfgmgr32/nf-cfgmgr32-cm_get_device_interface_listw>
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>>;
 
-    /// Enumerates the children of the device of `interface` again, and returns when Windows has done so.
+    /// Enumerates the children of the device of `interface` again, and returns when the enumeration has ended.
     ///
     /// Errors: `FILE_NOT_FOUND` if the interface does not exist; `ACCESS_DENIED`; `GEN_FAILURE` for a `CONFIGRET` that
     /// has no Win32 code.
@@ -61,21 +59,24 @@ pub trait Os: Send + Sync {
     /// Returns the drive letters and mounted folders that the mount manager has for `volume` (`\\?\Volume{...}\`),
     /// each with a final backslash.
     ///
-    /// Errors: `FILE_NOT_FOUND` if the volume does not exist; `INVALID_NAME` or `INVALID_PARAMETER` if it is not a name.
+    /// Errors: `FILE_NOT_FOUND` if the volume does not exist; `INVALID_NAME` or `INVALID_PARAMETER` if `volume` is not the
+    /// name of a volume.
     /// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumepathnamesforvolumenamew>
     fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>>;
 
     /// Mounts `volume` (`\\?\Volume{...}\`) at the empty directory `directory`: `X:\dir\`, with a final backslash. No
     /// document says whether a path that begins with `\\?\` is accepted.
     ///
-    /// Errors: `DIR_NOT_EMPTY`, also for a mounted folder; an undocumented one if the directory is not on a local NTFS volume.
+    /// Errors: `DIR_NOT_EMPTY`, also for a mounted folder; an undocumented code if the directory is not on a local NTFS
+    /// volume.
     /// <https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-setvolumemountpointw>
     fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()>;
 
     /// Removes the mount point at `directory` (as in [`Self::set_volume_mount_point`]) and deletes it from the mount
     /// manager's database. The directory stays.
     ///
-    /// Does nothing if no volume is mounted there. No document says whether that is an error (`NOT_A_REPARSE_POINT`).
+    /// Changes nothing if no volume is mounted there. No document says whether the call then fails
+    /// (`NOT_A_REPARSE_POINT`).
     /// <https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-deletevolumemountpointw>
     fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()>;
 
@@ -85,7 +86,7 @@ pub trait Os: Send + Sync {
     /// <https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-openservicew>
     fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>>;
 
-    /// Reads a firmware table and returns its size in bytes. If that is larger than `output`, nothing was written.
+    /// Reads a firmware table and returns its size in bytes. If the table is larger than `output`, nothing is written.
     ///
     /// Errors: `INVALID_FUNCTION` if the provider does not exist.
     /// <https://learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-getsystemfirmwaretable>
@@ -93,14 +94,14 @@ pub trait Os: Send + Sync {
 
     /// Returns the text `value` of the registry key `key`, a path below `HKEY_LOCAL_MACHINE`.
     ///
-    /// Errors: `FILE_NOT_FOUND` if the key or the value does not exist; an undocumented one if it is not a text.
+    /// Errors: `FILE_NOT_FOUND` if the key or the value does not exist; an undocumented code if the value is not a text.
     /// <https://learn.microsoft.com/windows/win32/api/winreg/nf-winreg-reggetvaluew>
     fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String>;
 
     /// Sets the text `value` of the registry key `key`, a path below `HKEY_LOCAL_MACHINE`.
     ///
-    /// A key of the path that does not exist is created as a volatile one: Windows forgets it, with its values, when it
-    /// is shut down or restarted.
+    /// Creates each missing key of the path as a volatile key: Windows forgets the key and its values when Windows is shut
+    /// down or restarted.
     /// <https://learn.microsoft.com/windows/win32/api/winreg/nf-winreg-regcreatekeyexw>
     fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()>;
 

@@ -18,6 +18,9 @@ pub enum Namespace {
 }
 
 impl Namespace {
+    /// All namespaces, in the order of the variants.
+    pub const ALL: [Self; 4] = [Self::CimV2, Self::Storage, Self::Iscsi, Self::Smb];
+
     /// Returns the path of the namespace.
     pub const fn path(self) -> &'static str {
         match self {
@@ -191,9 +194,15 @@ pub trait Wmi: Send + Sync {
     fn call(&self, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus>;
 }
 
+/// Returns the class in the path of a class or of an instance, such as `MSFT_Disk.ObjectId="..."` or
+/// `MSFT_StorageSetting=@`.
+pub fn class_of(path: &str) -> &str {
+    path.split(['.', '=']).next().unwrap_or(path)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Instance, Value};
+    use super::{Instance, Value, class_of};
     use crate::OsError;
 
     fn posted(properties: &[(&str, Value)]) -> Option<OsError> {
@@ -224,5 +233,12 @@ mod tests {
         {
             assert_eq!(posted(&[("MessageID", text(id))]), None, "{id}");
         }
+    }
+
+    #[test]
+    fn a_path_begins_with_its_class() {
+        assert_eq!(class_of(r#"MSFT_Disk.ObjectId="{1}\\\\NODE\\root/x:MSFT_Disk.y=""#), "MSFT_Disk");
+        assert_eq!(class_of("MSFT_StorageSetting=@"), "MSFT_StorageSetting");
+        assert_eq!(class_of("MSFT_SmbGlobalMapping"), "MSFT_SmbGlobalMapping");
     }
 }

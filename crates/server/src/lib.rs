@@ -1,35 +1,38 @@
 //! The gRPC server of csi-proxy.
 //!
-//! It turns the requests of all group-versions into operations of [`storage_ops`] and their results into responses.
-//! What an operation does is not defined here. This crate defines which message requests which operation, which status
-//! reports which failure, and how connections and calls are accepted, limited, counted and drained.
+//! The server turns the requests of all group-versions into operations of [`storage_ops`], and their results into
+//! responses. It maps messages to operations and failures to status codes, and accepts, limits, counts and drains
+//! connections and calls. `storage_ops` defines what an operation does.
 //!
 //! ```
 //! # use std::{error::Error, io, sync::Arc};
 //! # use storage_ops::Executor;
 //! # use transport::{address::{Address, Location}, listener::Listener};
-//! use server::{Endpoint, Limits, Server};
+//! use api::Group;
+//! use server::{Endpoint, EndpointSpec, Limits, Server};
 //!
 //! async fn daemon<L: Listener>(
 //!     executor: Arc<Executor>,
 //!     open: impl FnMut(&Address) -> io::Result<L>,
 //!     stop: impl Future<Output = ()>,
 //! ) -> Result<(), Box<dyn Error>> {
-//!     let endpoints = Endpoint::open_all(&Location::NamedPipes, false, open)?;
+//!     let endpoints = Endpoint::open(&Location::NamedPipes, EndpointSpec::of(&Group::ALL, false), open)?;
 //!     let unfinished = Server::new(executor, Limits::default()).serve(endpoints, stop).await;
 //!     println!("{} calls were cut off", unfinished.calls);
 //!     Ok(())
 //! }
 //! ```
 //!
-//! The layers, in the order in which a call passes them:
+//! These are the layers, from the lowest to the highest. A module uses only modules of its own layer and of lower layers.
 //!
-//! - `listen`: endpoints, the accept loop, and the task of each connection;
+//! - `drain`: the phases of a shutdown, and whether the server is ready;
 //! - `admission`: limits on connections, calls, request bodies and unread responses;
+//! - `server_state`: the state that all connections and calls share, and the last failures;
+//! - `metrics`: the counters of the server in Prometheus' text format;
+//! - [`status`]: the calls that run now, and the last failures;
 //! - `rpc`: routing, and for each RPC the conversion of messages to operations and back;
-//! - `metrics`: the counters of all layers in Prometheus' text format;
-//! - [`status`]: what runs now, and what has failed;
-//! - `drain`: the phases of a shutdown.
+//! - `listen`: endpoints, the accept loop, and the task of each connection;
+//! - `server`: the construction of a server, and its life.
 
 mod admission;
 mod drain;
@@ -40,12 +43,13 @@ mod server;
 mod server_state;
 pub mod status;
 
-pub use admission::connections::{ConnectionCounts, ConnectionId, ConnectionLimits, Connections};
+pub use admission::connections::{ConnectionCounts, Connections};
 pub use admission::limits::Limits;
 pub use drain::Unfinished;
-pub use listen::boxed_service::BoxedService;
-pub use listen::endpoint::{CannotServe, Endpoint, EndpointSpec};
-pub use listen::readiness::NotReady;
+pub use drain::readiness::NotReady;
+pub use listen::endpoint::{CannotServe, Endpoint};
 pub use metrics::registry::Metrics;
+pub use rpc::boxed_service::BoxedService;
+pub use rpc::endpoint_spec::EndpointSpec;
 pub use server::Server;
 pub use status::Status;

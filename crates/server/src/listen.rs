@@ -1,8 +1,5 @@
 //! Listening: endpoints, the acceptor of each, and the task of each connection.
 
 pub(crate) mod acceptor;
-pub(crate) mod boxed_service;
 pub(crate) mod connection_task;
 pub(crate) mod endpoint;
-pub(crate) mod readiness;
-pub(crate) mod woken;

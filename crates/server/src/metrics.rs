@@ -2,7 +2,6 @@
 //!
 //! `rpc.rs` has the metrics of each RPC (`grpc_server_*`), `registry.rs` all others (`csi_proxy_*`).
 
-pub(crate) mod failures;
 pub(crate) mod registry;
 pub(crate) mod rpc;
 mod text_format;

@@ -8,11 +8,11 @@ use storage_ops::Executor;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 use transport::listener::Listener;
 
 use crate::admission::connections::Connections;
 use crate::admission::limits::Limits;
-use crate::drain::active_count::ActiveCount;
 use crate::drain::{GOAWAY_GRACE, Phase, Unfinished};
 use crate::listen::acceptor::Acceptor;
 use crate::listen::endpoint::Endpoint;
@@ -53,25 +53,30 @@ impl Server {
         shutdown: impl Future<Output = ()>,
     ) -> Unfinished {
         let (phase, _) = watch::channel(Phase::Serving);
-        let open_connections = Arc::new(ActiveCount::default());
-        let (mut acceptors, mut routers) = (JoinSet::new(), Vec::with_capacity(endpoints.len()));
+        let open_connections = TaskTracker::new();
+        let mut acceptors = JoinSet::new();
+        let mut routers = Vec::with_capacity(endpoints.len());
         for Endpoint { spec, listener, services } in endpoints {
             let router = Arc::new(Router::new(&spec, services, &self.metrics).await);
             routers.push(Arc::clone(&router));
             let state = Arc::clone(&self.state);
-            let acceptor = Acceptor::new(state, router, phase.subscribe(), Arc::clone(&open_connections));
+            let acceptor = Acceptor::new(state, router, phase.subscribe(), open_connections.clone());
             acceptors.spawn(acceptor.run(listener));
         }
         self.state.readiness.begin(routers.len());
-        // Dropping it ends the task.
+        // Dropping the set ends the task.
         let mut reporting = JoinSet::new();
         let state = Arc::clone(&self.state);
         reporting.spawn(async move { long_calls::report(&state).await });
         shutdown.await;
 
-        let (calls, operations) = (self.state.open_calls.get(), self.state.executor.running());
+        let calls = self.state.open_calls.len();
+        let operations = self.state.executor.running();
         tracing::info!(calls, operations, "draining: no new connections, and running calls finish");
         self.state.readiness.drain();
+        // A tracker can be waited for only once it is closed. A closed one still counts.
+        self.state.open_calls.close();
+        open_connections.close();
         phase.send_replace(Phase::Draining);
         // An acceptor that ends drops its listener, which removes the pipe.
         while acceptors.join_next().await.is_some() {}
@@ -79,23 +84,23 @@ impl Server {
             router.close().await;
         }
         self.wait_until_idle(&open_connections).await;
-        let calls = self.state.open_calls.get();
+        let calls = self.state.open_calls.len();
         self.state.drain_is_over.store(true, Ordering::Relaxed);
         phase.send_replace(Phase::Closed);
-        open_connections.zero().await;
+        open_connections.wait().await;
         Unfinished { calls, operations: self.state.executor.running() }
     }
 
     /// Waits until no call and no operation runs and the clients have read their responses, at most for the drain time.
-    async fn wait_until_idle(&self, open_connections: &ActiveCount) {
+    async fn wait_until_idle(&self, open_connections: &TaskTracker) {
         let ServerState { limits, executor, open_calls, .. } = &*self.state;
         let idle = async {
             loop {
-                open_calls.zero().await;
+                open_calls.wait().await;
                 executor.idle().await;
-                let all_closed = timeout(GOAWAY_GRACE, open_connections.zero()).await.is_ok();
-                // A call that its client sent before it read the GOAWAY frame may have arrived since.
-                if all_closed || (open_calls.get() == 0 && executor.running() == 0) {
+                let all_closed = timeout(GOAWAY_GRACE, open_connections.wait()).await.is_ok();
+                // A client may have sent another call before it read the GOAWAY frame.
+                if all_closed || (open_calls.is_empty() && executor.running() == 0) {
                     return;
                 }
             }

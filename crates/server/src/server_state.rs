@@ -1,4 +1,6 @@
-//! The state that all connections and calls of a server share: its limits, and how much of each is in use.
+//! The state that all connections and calls of a server share: its limits, and the use of each limit.
+
+pub(crate) mod failures;
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,14 +9,14 @@ use std::time::Duration;
 
 use storage_ops::Executor;
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::admission::call_slots::CallSlots;
 use crate::admission::connections::Connections;
 use crate::admission::limits::Limits;
 use crate::admission::request_body::RequestBodies;
-use crate::drain::active_count::{ActiveCount, ActiveGuard};
-use crate::listen::readiness::Readiness;
-use crate::metrics::failures::LastFailures;
+use crate::drain::readiness::Readiness;
+use crate::server_state::failures::LastFailures;
 
 /// The shared state of one server.
 pub(crate) struct ServerState {
@@ -22,17 +24,16 @@ pub(crate) struct ServerState {
     pub(crate) executor: Arc<Executor>,
     pub(crate) connections: Connections,
     pub(crate) request_bodies: Arc<RequestBodies>,
-    pub(crate) call_slots: Arc<CallSlots>,
-    /// The calls between their headers and their status.
-    pub(crate) open_calls: Arc<ActiveCount>,
+    /// The calls in progress: their headers have arrived, and their status is not decided yet.
+    pub(crate) open_calls: TaskTracker,
     pub(crate) readiness: Readiness,
-    /// Whether calls that still run are cut off.
+    /// Whether the drain time is over. The server then cuts off running calls.
     pub(crate) drain_is_over: AtomicBool,
     /// The number of the last call.
     pub(crate) last_call: AtomicU64,
     pub(crate) failures: LastFailures,
     started: Instant,
-    health_watches: Arc<ActiveCount>,
+    health_watches: TaskTracker,
     refused_health_watches: AtomicU64,
     stalled_connections: AtomicU64,
 }
@@ -42,29 +43,28 @@ impl ServerState {
         Self {
             limits,
             executor,
-            connections: Connections::new(limits.connections),
+            connections: Connections::new(limits),
             request_bodies: Arc::new(RequestBodies::new(&limits)),
-            call_slots: Arc::new(CallSlots::new(&limits)),
-            open_calls: Arc::default(),
+            open_calls: TaskTracker::new(),
             readiness: Readiness::default(),
             drain_is_over: AtomicBool::new(false),
             last_call: AtomicU64::new(0),
             failures: LastFailures::default(),
             started: Instant::now(),
-            health_watches: Arc::default(),
+            health_watches: TaskTracker::new(),
             refused_health_watches: AtomicU64::new(0),
             stalled_connections: AtomicU64::new(0),
         }
     }
 
-    /// Returns how long ago the server was created, by which calls tell when they began.
+    /// Returns the time since the server was created. A call records this time when it begins.
     pub(crate) fn since_start(&self) -> Duration {
         self.started.elapsed()
     }
 
     /// Counts one more watch of the health service, or returns `None` at the limit.
-    pub(crate) fn begin_health_watch(&self) -> Option<ActiveGuard> {
-        let guard = self.health_watches.add();
+    pub(crate) fn begin_health_watch(&self) -> Option<TaskTrackerToken> {
+        let guard = self.health_watches.token();
         if self.health_watches() > self.limits.health_watches {
             self.refused_health_watches.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -73,7 +73,7 @@ impl ServerState {
     }
 
     pub(crate) fn health_watches(&self) -> usize {
-        self.health_watches.get()
+        self.health_watches.len()
     }
 
     pub(crate) fn refused_health_watches(&self) -> u64 {

@@ -1,8 +1,8 @@
 //! The status of a server: what runs now, what waits for what, and what has failed.
 //!
-//! `Status` is what `/statusz?format=json` returns, field by field, beside those of the program. Fields are added, but not
-//! renamed or removed. All durations are in seconds. No field contains a secret or the name of a user; `object`, `key`
-//! and `message` contain text that came from clients: escape it before showing it on a terminal.
+//! `/statusz?format=json` returns the fields of `Status` and further fields of the program. Fields may be added, but
+//! are not renamed or removed. All durations are in seconds. No field contains a secret or the name of a user;
+//! `object`, `key` and `message` contain text that came from clients: escape it before showing it on a terminal.
 //!
 //! ```json
 //! {
@@ -22,25 +22,24 @@ use std::time::Duration;
 
 use serde::Serialize;
 use storage_ops::{ActiveRequest, Activity, LockUse, PoolUse};
-use tokio::time::Instant;
 
-use crate::admission::call_slots::WaitingCall;
-use crate::listen::readiness::NotReady;
-use crate::metrics::failures::LastFailure;
+use crate::admission::connections::calls::WaitingCall;
+use crate::drain::readiness::NotReady;
 use crate::metrics::registry::Metrics;
-use crate::metrics::rpc::{RpcMetrics, code_name};
+use crate::metrics::rpc::RpcMetrics;
+pub use crate::server_state::failures::Failure;
 
 /// The status of a server at one moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
-    /// The calls whose operation has been requested, in the order of their arrival, and operations that continue without
-    /// their caller; then the calls that wait for one of the slots of `-max-calls`.
+    /// The calls whose operation has been requested, and operations that continue without their caller, in the order of
+    /// their arrival. Then the calls that wait for one of the slots of `-max-calls`.
     pub calls: Vec<RunningCall>,
     /// The pools of worker threads.
     pub pools: Vec<Pool>,
     /// The objects that are locked, or that a call waits for.
     pub locks: Vec<Lock>,
-    /// How much there is of what is limited.
+    /// The numbers of connections, calls and operations.
     pub counts: Counts,
     /// The RPCs that have been called.
     pub rpcs: Vec<RpcSummary>,
@@ -51,13 +50,13 @@ pub struct Status {
 /// A call in progress.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunningCall {
-    /// Its number, which the log has as `id`; `null` for an operation that no call requested.
+    /// The number of the call, which the log has as `id`; `null` for an operation that no call requested.
     pub call: Option<u64>,
     /// The path of the RPC, or the name of an operation that no call requested.
     pub rpc: &'static str,
     /// What is done to which object, such as `partition disk 2`.
     pub object: String,
-    /// How long it has been in progress.
+    /// How long the call has been in progress.
     pub seconds: f64,
     /// The number of its connection, which stands for its client.
     pub connection: Option<u64>,
@@ -73,11 +72,11 @@ pub struct RunningCall {
 pub struct Pool {
     /// Its name, such as `disks`.
     pub name: &'static str,
-    /// How many threads it may have.
+    /// The maximum number of threads.
     pub threads: usize,
-    /// How many of them are in use.
+    /// The number of threads in use.
     pub busy: usize,
-    /// How many operations wait for one of them.
+    /// The number of operations that wait for a thread.
     pub waiting: usize,
 }
 
@@ -86,15 +85,15 @@ pub struct Pool {
 pub struct Lock {
     /// The locked object, such as `disk 2`.
     pub key: String,
-    /// The numbers of the calls that have it.
+    /// The numbers of the calls that hold the lock.
     pub held_by: Vec<u64>,
-    /// How many others have it: calls of Windows that outlive their request.
+    /// The number of Windows calls that hold the lock although their request has ended.
     pub held_by_others: usize,
-    /// The numbers of the calls that wait for it, in their order.
+    /// The numbers of the calls that wait for the lock, in their order.
     pub waiting: Vec<u64>,
 }
 
-/// How much there is of what is limited.
+/// The numbers of connections, calls and operations.
 #[derive(Clone, Debug, Serialize)]
 pub struct Counts {
     /// Open connections.
@@ -103,7 +102,7 @@ pub struct Counts {
     pub in_flight: usize,
     /// Calls that wait for one of the slots of `-max-calls`.
     pub waiting_for_slot: usize,
-    /// Operations that run or wait and may change something, including those without a caller.
+    /// Changes that run or wait, including changes without a caller.
     pub operations: usize,
 }
 
@@ -114,32 +113,15 @@ pub struct RpcSummary {
     pub rpc: &'static str,
     /// How many calls have been started.
     pub started: u64,
-    /// How many have succeeded.
+    /// How many calls have succeeded.
     pub succeeded: u64,
-    /// How many have failed.
+    /// How many calls have failed.
     pub failed: u64,
     /// How long a call takes on average.
     pub mean_seconds: Option<f64>,
     /// A duration that 99 of 100 calls do not exceed: a bound of the histogram in the metrics; `null` if none is that
     /// large.
     pub p99_seconds: Option<f64>,
-}
-
-/// The last failure of an RPC with a code.
-#[derive(Clone, Debug, Serialize)]
-pub struct Failure {
-    /// The number of the call.
-    pub call: u64,
-    /// The path of the RPC.
-    pub rpc: &'static str,
-    /// The name of the status code, as in the metrics.
-    pub code: &'static str,
-    /// The message of the status.
-    pub message: String,
-    /// How long ago it was.
-    pub seconds_ago: f64,
-    /// How many times the RPC has failed with this code since the failure was first listed.
-    pub count: u64,
 }
 
 impl Metrics {
@@ -155,7 +137,7 @@ impl Metrics {
         let now = state.since_start();
         let counts = state.connections.counts();
         let running = requests.into_iter().map(|request| RunningCall::new(request, now));
-        let waiting = state.call_slots.waiting_calls().into_iter().map(|call| RunningCall::waiting(call, now));
+        let waiting = state.connections.waiting_calls().into_iter().map(|call| RunningCall::waiting(call, now));
         Status {
             calls: running.chain(waiting).collect(),
             pools: pools.into_iter().map(Pool::from).collect(),
@@ -163,11 +145,11 @@ impl Metrics {
             counts: Counts {
                 connections: counts.busy + counts.idle + counts.leaving + counts.silent + counts.unused,
                 in_flight: counts.calls,
-                waiting_for_slot: state.call_slots.waiting(),
+                waiting_for_slot: counts.waiting,
                 operations: state.executor.running(),
             },
             rpcs: self.rpcs().filter_map(RpcSummary::of).collect(),
-            failures: state.failures.list().into_iter().map(Failure::from).collect(),
+            failures: state.failures.list(),
         }
     }
 }
@@ -177,7 +159,7 @@ impl RunningCall {
         let ActiveRequest { call, operation, description, has_caller, state } = request;
         Self {
             call: call.map(|call| call.number),
-            rpc: call.map_or(operation, |call| call.rpc),
+            rpc: call.map_or(operation, |call| call.label),
             object: description,
             seconds: call.map_or(Duration::ZERO, |call| now.saturating_sub(call.began)).as_secs_f64(),
             connection: call.map(|call| call.client.0),
@@ -190,7 +172,7 @@ impl RunningCall {
     fn waiting(WaitingCall { call, object }: WaitingCall, now: Duration) -> Self {
         Self {
             call: Some(call.number),
-            rpc: call.rpc,
+            rpc: call.label,
             object,
             seconds: now.saturating_sub(call.began).as_secs_f64(),
             connection: Some(call.client.0),
@@ -209,13 +191,6 @@ impl From<PoolUse> for Pool {
 impl From<LockUse> for Lock {
     fn from(LockUse { key, held_by, held_by_others, waiting }: LockUse) -> Self {
         Self { key: key.to_string(), held_by, held_by_others, waiting }
-    }
-}
-
-impl From<LastFailure> for Failure {
-    fn from(LastFailure { rpc, code, call, message, when, count }: LastFailure) -> Self {
-        let seconds_ago = Instant::now().saturating_duration_since(when).as_secs_f64();
-        Self { call, rpc, code: code_name(code), message, seconds_ago, count }
     }
 }
 

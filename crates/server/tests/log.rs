@@ -1,55 +1,37 @@
 //! What is logged about calls. This is a test binary by itself because a process has only one log.
 #![cfg(unix)]
 
-use std::io;
-use std::sync::{Arc, Mutex};
+use std::fs;
+use std::sync::Arc;
 
+use api::Group;
 use api::smb::v1::smb_client::SmbClient;
 use api::smb::v1::{NewSmbGlobalMappingRequest, RemoveSmbGlobalMappingRequest};
 use hyper_util::rt::TokioIo;
-use server::{Endpoint, Limits, Server};
+use server::{Endpoint, EndpointSpec, Limits, Server};
 use storage_ops::{Config, Executor, Node};
 use tokio::sync::oneshot;
 use transport::address::Location;
 use transport::listener::{bind, connect};
 
-/// The log so far.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    fn lines_with(&self, word: &str) -> Vec<String> {
-        let log = self.0.lock().expect("no panic while logging");
-        String::from_utf8_lossy(&log).lines().filter(|line| line.contains(word)).map(str::to_owned).collect()
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no panic while logging").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn contract_29_a_failure_is_logged_once_with_its_number_and_without_secrets() {
-    let log = Log::default();
-    let writer = log.clone();
+    let log = tempfile::NamedTempFile::new().expect("a file");
+    let lines_with = |word: &str| -> Vec<String> {
+        let log = fs::read_to_string(log.path()).expect("the log");
+        log.lines().filter(|line| line.contains(word)).map(str::to_owned).collect()
+    };
     tracing_subscriber::fmt()
         .with_ansi(false)
         .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
-        .with_writer(move || writer.clone())
+        .with_writer(Arc::new(log.reopen().expect("the file")))
         .init();
 
     let sim = os_sim::node().smb_server("fileserver").share("share").user("anna", "right-secret").build();
     let folder = tempfile::tempdir().expect("a folder");
     let location = Location::Directory(folder.path().join("sockets"));
-    let address = location.address("csi-proxy-smb-v1").expect("a name");
-    let endpoints = Endpoint::open_all(&location, false, bind).expect("all endpoints");
+    let address = location.address("csi-proxy-smb-v1");
+    let endpoints = Endpoint::open(&location, EndpointSpec::of(&[Group::Smb], false), bind).expect("all endpoints");
     let executor = Arc::new(Executor::new(Arc::new(Node::new(sim.process(), Config::default()))));
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(async move {
@@ -79,7 +61,7 @@ async fn contract_29_a_failure_is_logged_once_with_its_number_and_without_secret
         let status = client.new_smb_global_mapping(mapping(remote, password)).await.expect_err(remote);
         assert!(!status.message().contains("secret"), "{}", status.message());
         let id = status.metadata().get("csi-proxy-request-id").expect("a request id").to_str().expect("digits");
-        let lines = log.lines_with(status.message());
+        let lines = lines_with(status.message());
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(lines[0].contains(&format!("id={id} ")), "{}", lines[0]);
         assert!(lines[0].contains("/v1.Smb/NewSmbGlobalMapping"), "{}", lines[0]);
@@ -90,7 +72,7 @@ async fn contract_29_a_failure_is_logged_once_with_its_number_and_without_secret
         .expect("the share is mapped");
     let request = RemoveSmbGlobalMappingRequest { remote_path: r"\\fileserver\share".into() };
     client.remove_smb_global_mapping(request).await.expect("the share was mapped");
-    let calls = log.lines_with("/v1.Smb/RemoveSmbGlobalMapping");
+    let calls = lines_with("/v1.Smb/RemoveSmbGlobalMapping");
     for event in ["the call began", "the call succeeded"] {
         let line = calls.iter().find(|line| line.contains(event)).unwrap_or_else(|| panic!("{event} in {calls:?}"));
         assert!(line.contains("DEBUG"), "{line}");
@@ -99,12 +81,12 @@ async fn contract_29_a_failure_is_logged_once_with_its_number_and_without_secret
     }
     for path in ["/v1.Disk/ListDiskIDs", "/v1.Smb/NoSuchRpc"] {
         dynamic_client::call(&channel, path, Vec::new()).await.expect_err(path);
-        let refused = log.lines_with("refused an RPC that is not served");
+        let refused = lines_with("refused an RPC that is not served");
         let line = refused.iter().find(|line| line.contains(path)).unwrap_or_else(|| panic!("{path} in {refused:?}"));
         assert!(line.contains(r#"pipe="csi-proxy-smb-v1""#), "{line}");
     }
     drop((client, channel, stop));
     serving.await.expect("no panic");
-    assert!(log.lines_with("NewSmbGlobalMapping").len() >= 5, "the log has entries for the calls");
-    assert_eq!(log.lines_with("-secret"), Vec::<String>::new());
+    assert!(lines_with("NewSmbGlobalMapping").len() >= 5, "the log has entries for the calls");
+    assert_eq!(lines_with("-secret"), Vec::<String>::new());
 }

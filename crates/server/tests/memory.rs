@@ -10,7 +10,7 @@ mod frames;
 use daemon::{Daemon, Setup, until};
 use frames::{CONTINUATION, Client, DATA, HEADERS};
 use peak_alloc::PeakAlloc;
-use server::{ConnectionLimits, Limits};
+use server::Limits;
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
@@ -165,7 +165,7 @@ async fn assert_held(what: &str, maximum: usize, minimum: usize, open: impl Asyn
 async fn assert_total() {
     const OPEN: usize = 8;
     let sim = os_sim::node().build();
-    let limits = Limits { connections: ConnectionLimits { open: OPEN, ..Default::default() }, ..Limits::default() };
+    let limits = Limits { connections: OPEN, ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
     drop(grown(&daemon).await);
     until(|| daemon.server.connections().open() == 0).await;

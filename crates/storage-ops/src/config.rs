@@ -7,8 +7,8 @@ use crate::types::{AllowedPortal, HostPath, ServiceName, SmbServer};
 /// The settings that an administrator can change.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Kubelet's directory, which is always a working directory. The volume RPCs and IsSymlink take paths without a
-    /// drive to be on its drive.
+    /// Kubelet's directory, always a working directory. The volume RPCs and IsSymlink resolve paths without a drive on
+    /// its drive.
     pub kubelet_dir: HostPath,
     /// The drive that Windows is on.
     pub system_drive: char,
@@ -24,7 +24,7 @@ pub struct Config {
     pub require_privacy: bool,
     /// Whether a readable SMB mapping may be used by a user other than the one for whom it was created.
     pub share_smb_mappings: bool,
-    /// Whether a request with another password than the one that made its SMB mapping is refused.
+    /// Whether a request is refused if its password differs from the one that its SMB mapping was made with.
     pub refuse_other_smb_passwords: bool,
     /// If set, the only services that may be started and stopped.
     pub services: Option<Vec<ServiceName>>,
@@ -36,7 +36,7 @@ pub struct Config {
     pub timeouts: Timeouts,
 }
 
-/// How long operations wait for Windows. docs/security.md lists all time limits, those of calls among them.
+/// How long operations wait for Windows. docs/limits.md lists all time limits, those of calls among them.
 ///
 /// Except where a field states otherwise, a timeout ends the wait, not the work: a call that Windows has started keeps
 /// running, and its locks are kept until it ends.
@@ -50,12 +50,12 @@ pub struct Timeouts {
     pub format: Duration,
     /// For the arrival of a volume after its partition was created or its disk was brought online.
     pub arrival: Duration,
-    /// For an SMB server that answers that it has no such share to answer otherwise, as it does after a failover.
+    /// For an SMB server to find a share again that it reports as missing, as it does after a failover.
     pub share_gone: Duration,
     /// For a service to change its state.
     pub service: Duration,
-    /// For the removal of a directory with its contents, or of the contents. Unlike the others, this limit ends the work,
-    /// between two entries.
+    /// For the removal of a directory with its contents, or of the contents. Unlike the other timeouts, this one ends
+    /// the work, between two entries.
     pub removal: Duration,
 }
 

@@ -7,8 +7,6 @@ use std::fmt;
 
 use os::OsError;
 
-use crate::executor::pool_kind::{PoolKind, Resource};
-
 /// What the caller can conclude from an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -20,15 +18,15 @@ pub enum Kind {
     AlreadyExists,
     /// The state of the node does not allow the operation; change the state first.
     FailedPrecondition,
-    /// Access was denied by Windows, by a server, because the path is outside the working directories, or because a list of
-    /// the administrator does not have the object.
+    /// Windows or a server denied the access, the path is outside the working directories, or the object is not on a
+    /// list of the administrator.
     PermissionDenied,
     /// Another process is changing or using the object, or the operation stopped before it was complete; repeat the request.
     Busy,
     /// The operation was started and is still running; repeat the request to wait for it.
     StillRunning,
-    /// The operation was not started because no thread or no WMI connection was available, or because a disk that it has to
-    /// read, or each storage port that it has to scan, did not answer; try again later.
+    /// The operation was not started: no thread or WMI connection was available, or a disk or every storage port did
+    /// not answer. Try again later.
     Unavailable,
     /// The operation was not started because every caller cancelled.
     Cancelled,
@@ -44,17 +42,6 @@ pub struct OperationError {
     pub(crate) kind: Kind,
     pub(crate) reason: String,
     pub(crate) code: Option<OsError>,
-    pub(crate) rerun: Option<Rerun>,
-}
-
-/// The reason why an operation must be run again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Rerun {
-    /// The next call may hang, so it must be made on a thread of this pool, as one that waits for the resource, or for
-    /// that of the operation if this one is `None`.
-    InPool(PoolKind, Option<Resource>),
-    /// The volume is not on the disk that was locked.
-    WithOtherLocks,
 }
 
 /// The result of a part of an operation.
@@ -63,15 +50,13 @@ pub type OperationResult<T> = std::result::Result<T, OperationError>;
 impl OperationError {
     /// Creates an error without a Windows code.
     pub fn new(kind: Kind, reason: impl Into<String>) -> Self {
-        Self { kind, reason: reason.into(), code: None, rerun: None }
+        Self { kind, reason: reason.into(), code: None }
     }
 
-    pub(crate) fn rerun(rerun: Rerun) -> Self {
-        Self { rerun: Some(rerun), ..Self::new(Kind::Internal, "the operation must be run again") }
-    }
-
-    pub(crate) fn too_many_reruns() -> Self {
-        Self::precondition("the volume kept moving to another disk")
+    pub(crate) fn too_many_reruns(runs: usize) -> Self {
+        Self::precondition(format!(
+            "gave up after {runs} attempts, because the volume's disk or the required thread pool changed each time"
+        ))
     }
 
     pub(crate) fn cancelled() -> Self {
@@ -106,6 +91,10 @@ impl OperationError {
         Self::new(Kind::PermissionDenied, format!("csi-proxy's flag {flag} does not list {object}"))
     }
 
+    pub(crate) fn with_kind(self, kind: Kind) -> Self {
+        Self { kind, ..self }
+    }
+
     pub(crate) fn is_not_found(&self) -> bool {
         self.kind == Kind::NotFound
     }
@@ -122,23 +111,21 @@ impl fmt::Display for OperationError {
 /// A failed operation: `cannot mount volume \\?\Volume{...}\ at C:\var\...: the directory is not empty (145)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    kind: Kind,
     operation: &'static str,
     description: String,
-    reason: String,
-    code: Option<OsError>,
+    cause: OperationError,
 }
 
 impl Error {
     /// Creates the error of `operation`. `description` is the phrase that follows "cannot"; it is empty for a request
     /// that could not be parsed.
     pub(crate) fn new(operation: &'static str, description: String, error: OperationError) -> Self {
-        Self { kind: error.kind, operation, description, reason: error.reason, code: error.code }
+        Self { operation, description, cause: error }
     }
 
     /// Returns the kind of the error.
     pub fn kind(&self) -> Kind {
-        self.kind
+        self.cause.kind
     }
 
     /// Returns the name of the operation, such as `MountVolume`.
@@ -148,16 +135,16 @@ impl Error {
 
     /// Returns the code that Windows returned, if Windows returned the error.
     pub fn code(&self) -> Option<OsError> {
-        self.code
+        self.cause.code
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.description.is_empty() {
-            return write!(f, "bad {} request: {}", self.operation, self.reason);
+            return write!(f, "bad {} request: {}", self.operation, self.cause);
         }
-        write!(f, "cannot {}: {}", self.description, self.reason)
+        write!(f, "cannot {}: {}", self.description, self.cause)
     }
 }
 
@@ -168,7 +155,7 @@ impl std::error::Error for Error {}
 /// Backslashes are not doubled, so that a path reads as it was sent. Misleading characters are written as code points.
 pub(crate) fn quoted(text: &str) -> String {
     let start = &text[..text.floor_char_boundary(80)];
-    format!("\"{}\"", os::escaped(start).replace('"', "\\\""))
+    format!("\"{}\"", terminal_text::escaped(start).replace('"', "\\\""))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The executor, which runs operations for many callers. It coalesces equal operations, waits for locks without
 //! occupying a thread, and has a separate pool of threads for each kind of work.
 //!
-//! A read ([`Coalesce::Never`]) runs for its caller alone and needs no lock. If it only concerns local files, it runs on
-//! the thread that polls it, as long as enough other threads of the runtime remain free.
+//! A read ([`Coalesce::Never`]) runs for one caller and needs no lock. A read of local files runs on the thread that
+//! polls it, as long as another thread of the runtime remains free.
 //!
 //! A change is a job of its own. A request that equals a job in progress shares its result if [`Operation::COALESCE`]
 //! allows it. A job waits for its locks, then for a thread of its pool, and only then occupies a thread. It keeps its
@@ -10,36 +10,33 @@
 //! first change it runs to its end, and a retry joins it.
 
 pub(crate) mod activity;
-pub(crate) mod context;
 mod inline_reads;
-pub(crate) mod locks;
+mod on_this_thread;
 pub(crate) mod operation;
-pub(crate) mod pool_kind;
 pub(crate) mod progress;
-pub(crate) mod shares;
-pub(crate) mod worker_pools;
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{DefaultHasher, Hasher};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
-use crate::error::{Error, Kind, OperationError, OperationResult, Rerun};
-use crate::executor::context::{Commit, OperationContext};
+use crate::error::{Error, Kind, OperationError, OperationResult};
 use crate::executor::inline_reads::InlineReads;
-use crate::executor::locks::{Guard, LockKey, Owner};
-use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::PoolKind;
-use crate::executor::progress::{Entry, LockWaits, Requester, Requests, Tracked, Waiting};
-use crate::executor::shares::{ClientId, Holder};
-use crate::executor::worker_pools::{DEFECT, WorkerPools, catch_panic};
-use crate::node::{MAX_RUNS, Node};
+use crate::executor::operation::{Coalesce, MAX_RUNS, Operation, conclude};
+use crate::executor::progress::{Entry, LockWaitCount, Requester, Requests, Stage, Tracked, Waiting};
+use crate::node::Node;
+use crate::node::run::Run;
+use crate::scheduling::context::Commit;
+use crate::scheduling::locks::{Guard, Owner};
+use crate::scheduling::quotas::{ClientId, Holder};
+use crate::scheduling::worker_pools::{DEFECT, WorkerPools, catch_panic};
+use crate::scheduling::{LockKey, OperationContext, PoolKind, Rerun, RunResult, Stop, caught};
+use crate::sync::{Arc, Mutex, lock};
 
 type JobResult<O> = Result<<O as Operation>::Output, Error>;
 
@@ -54,9 +51,9 @@ pub struct Executor {
     inline_reads: InlineReads,
     all_reads_inline: bool,
     /// The jobs that equal requests may join, by type and hash of their operation.
-    jobs: Mutex<Jobs>,
+    pub(crate) jobs: Mutex<Jobs>,
     requests: Arc<Requests>,
-    lock_waits: LockWaits,
+    lock_waits: Mutex<LockWaitCount>,
     /// The number of jobs that are queued or running, whether they can be joined or not.
     running: watch::Sender<usize>,
 }
@@ -67,16 +64,18 @@ struct Job<O: Operation> {
     /// The number of the first request, and the client that made it.
     request: u64,
     client: Option<ClientId>,
-    /// The number of the call that made it.
+    /// The number of the call of that request.
     call: Option<u64>,
     phase: Mutex<Phase>,
     result: watch::Sender<Option<JobResult<O>>>,
 }
 
-/// What runs an operation.
-enum Run<O: Operation> {
-    /// A read for its caller alone, which nothing cancels once it has a thread.
-    Read(Arc<Entry>),
+/// How an operation runs.
+#[derive(Clone)]
+enum Mode<O: Operation> {
+    /// As a read for one caller. Nothing cancels a read after it has a thread.
+    Read { _entry: Arc<Entry> },
+    /// As a change, which several callers may share.
     Change(Arc<Job<O>>),
 }
 
@@ -92,20 +91,11 @@ enum Phase {
     Cancelled,
 }
 
-impl<O: Operation> Run<O> {
+impl<O: Operation> Mode<O> {
     fn job(&self) -> Option<&Arc<Job<O>>> {
         match self {
-            Self::Read(_) => None,
+            Self::Read { .. } => None,
             Self::Change(job) => Some(job),
-        }
-    }
-}
-
-impl<O: Operation> Clone for Run<O> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Read(entry) => Self::Read(Arc::clone(entry)),
-            Self::Change(job) => Self::Change(Arc::clone(job)),
         }
     }
 }
@@ -116,14 +106,10 @@ impl<O: Operation> Job<O> {
         Owner { request: self.request, call: self.call }
     }
 
-    fn phase(&self) -> MutexGuard<'_, Phase> {
-        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Cancels the job if every caller has cancelled and no change has begun, and moves it to `next` otherwise. Returns
     /// whether the job goes on. No caller can join in between.
     fn advance(&self, next: Option<Phase>) -> bool {
-        let mut phase = self.phase();
+        let mut phase = lock(&self.phase);
         if *phase != Phase::Changing {
             if self.result.receiver_count() == 0 {
                 *phase = Phase::Cancelled;
@@ -136,7 +122,7 @@ impl<O: Operation> Job<O> {
 
     /// Adds a caller, if the phase allows it.
     fn join(&self) -> Option<ResultReceiver<O>> {
-        let phase = self.phase();
+        let phase = lock(&self.phase);
         let open = match O::COALESCE {
             Coalesce::Never => false,
             Coalesce::Queued => *phase == Phase::Queued,
@@ -145,7 +131,7 @@ impl<O: Operation> Job<O> {
         open.then(|| self.result.subscribe())
     }
 
-    /// Waits, but not longer than some caller wants the job. A job that has begun to change waits in any case.
+    /// Waits for `wait`, unless every caller cancels. A job that has begun a change is not cancelled.
     async fn while_wanted<T>(&self, wait: impl Future<Output = T>) -> OperationResult<T> {
         tokio::select! {
             value = wait => Ok(value),
@@ -160,7 +146,7 @@ impl<O: Operation> Job<O> {
             if !self.advance(None) {
                 return;
             }
-            if *self.phase() == Phase::Changing {
+            if *lock(&self.phase) == Phase::Changing {
                 return std::future::pending().await;
             }
         }
@@ -178,13 +164,13 @@ impl Executor {
             jobs: Mutex::default(),
             running: watch::channel(0).0,
             requests: Arc::default(),
-            lock_waits: LockWaits::default(),
+            lock_waits: Mutex::default(),
         }
     }
 
-    /// Runs every read on the thread of the runtime that polls it, so that a runtime of one thread always runs a call in the
-    /// same way. A read that hangs would block that thread: this is for tests on simulated nodes. By default only reads of
-    /// local files run there, on all threads but one.
+    /// Runs every read on the thread of the runtime that polls it. A runtime with one thread then always runs a call in the
+    /// same way. A read that hangs blocks that thread, so use this only in tests on simulated nodes. By default only reads of
+    /// local files run on the threads of the runtime, and one thread runs none.
     #[must_use]
     pub fn with_all_reads_inline(self) -> Self {
         Self { all_reads_inline: true, ..self }
@@ -200,23 +186,26 @@ impl Executor {
         self.run_for(Requester::default(), operation).await
     }
 
-    /// Runs `operation`, or joins an equal one that is in progress. It gets a thread if the client of `requester` may have
-    /// one more; without a client no such share limits it.
+    /// Runs `operation`, or joins an equal one that is in progress. The quota of the client of `requester` limits its
+    /// threads.
     pub async fn run_for<O: Operation>(
         self: &Arc<Self>,
         requester: impl Into<Requester>,
         operation: O,
     ) -> Result<O::Output, Error> {
-        operation.check_allowed(&self.node).map_err(|error| self.node.described(&operation, error))?;
+        if let Err(error) = operation.check_allowed(&self.node) {
+            return conclude(&self.node, &operation, Err(error));
+        }
         let requester = requester.into();
         let work = Arc::new(Tracked::new(operation));
         if O::COALESCE == Coalesce::Never {
             let number = self.requests.add(requester.call, None, Arc::clone(&work) as _);
-            let run = Run::Read(Arc::new(self.entry(number)));
+            let mode = Mode::Read { _entry: Arc::new(self.entry(number)) };
             let _waiting = Waiting { requests: &self.requests, number };
             let guard = Arc::new(self.node.locks.acquire(Vec::new()).await);
-            let result = self.run_in_pools(&work, requester, &run, &guard).await;
-            return result.map_err(|error| self.node.described(&work.operation, error));
+            let result = self.run_in_pools(&work, requester, &mode, &guard).await;
+            let result = caught(result).unwrap_or_else(|_| Err(OperationError::too_many_reruns(MAX_RUNS)));
+            return conclude(&self.node, &work.operation, result);
         }
         let (mut receiver, number, begun) = self.join_or_begin(work, requester);
         let _entry = begun.is_none().then(|| self.entry(number));
@@ -227,7 +216,10 @@ impl Executor {
         }
         let result = receiver.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
         result.unwrap_or_else(|| {
-            let error = OperationError::new(Kind::Internal, "the operation ended without a result");
+            let error = OperationError::new(
+                Kind::Internal,
+                "the operation ended without a result, because the daemon is shutting down",
+            );
             Err(Error::new(O::NAME, format!("run {}", O::NAME), error))
         })
     }
@@ -243,18 +235,18 @@ impl Executor {
 
     /// Waits until no change is queued or running.
     pub async fn idle(&self) {
-        // Fails only without a sender, and this is one.
+        // The wait fails only without a sender, and `self` has one.
         let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
     }
 
-    /// Joins an equal job, or registers a new one that the caller has to run. Returns the number of the request too.
+    /// Joins an equal job, or registers a new job that the caller has to run. Also returns the number of the request.
     fn join_or_begin<O: Operation>(
         self: &Arc<Self>,
         work: Arc<Tracked<O>>,
         Requester { client, call, .. }: Requester,
     ) -> (ResultReceiver<O>, u64, Option<RegisteredJob<O>>) {
         let key = key_of(&work.operation);
-        let mut jobs = self.jobs();
+        let mut jobs = lock(&self.jobs);
         let mut equal = jobs
             .get(&key)
             .into_iter()
@@ -282,41 +274,49 @@ impl Executor {
         held: &mut Option<Arc<Guard>>,
     ) -> OperationResult<O::Output> {
         for _ in 0..MAX_RUNS {
-            let keys = self.lock_keys(job).await?;
-            let guard = Arc::new(self.lock(job, keys).await?);
-            let requester = Requester { client: job.client, ..Requester::default() };
-            match self.run_in_pools(&job.work, requester, &Run::Change(Arc::clone(job)), &guard).await {
-                Err(error) if error.rerun == Some(Rerun::WithOtherLocks) => {}
-                result => {
-                    *held = Some(guard);
-                    return result;
-                }
+            if let Ok(result) = caught(self.run_locked(job, held).await) {
+                return result;
             }
         }
-        Err(OperationError::too_many_reruns())
+        Err(OperationError::too_many_reruns(MAX_RUNS))
+    }
+
+    /// Runs the job once, under the locks that it needs now. Stores the locks in `held` unless the job must be run again.
+    async fn run_locked<O: Operation>(&self, job: &Arc<Job<O>>, held: &mut Option<Arc<Guard>>) -> RunResult<O::Output> {
+        let keys = self.lock_keys(job).await?;
+        let guard = Arc::new(self.lock(job, keys).await?);
+        let requester = Requester { client: job.client, ..Requester::default() };
+        let result = self.run_in_pools(&job.work, requester, &Mode::Change(Arc::clone(job)), &guard).await;
+        if !matches!(result, Err(Stop::Rerun(_))) {
+            *held = Some(guard);
+        }
+        result
     }
 
     async fn lock<O: Operation>(&self, job: &Arc<Job<O>>, keys: Vec<LockKey>) -> OperationResult<Guard> {
         let mut locks = self.node.locks.acquire_for(job.owner(), keys);
-        job.work.progress.waits_for_locks(locks.number());
+        job.work.enters(Stage::WaitingForLocks(locks.number()));
         if let Poll::Ready(guard) = Pin::new(&mut locks).poll(&mut Context::from_waker(Waker::noop())) {
             return Ok(guard);
         }
         let clock = self.node.host.clock();
         let began = clock.now();
         let guard = job.while_wanted(locks).await;
-        self.lock_waits.add(clock.now() - began);
+        let mut waits = lock(&self.lock_waits);
+        waits.waits += 1;
+        waits.time += clock.now() - began;
+        drop(waits);
         guard
     }
 
-    async fn lock_keys<O: Operation>(&self, job: &Arc<Job<O>>) -> OperationResult<Vec<LockKey>> {
+    async fn lock_keys<O: Operation>(&self, job: &Arc<Job<O>>) -> RunResult<Vec<LockKey>> {
         if !O::RESOLVES_LOCKS {
             return job.work.operation.lock_keys(&self.node);
         }
         let holder = Holder { resource: job.work.operation.resource(), client: job.client, is_exempt: false };
-        job.work.progress.waits_for_thread(O::POOL);
+        job.work.enters(Stage::WaitingForThread(O::POOL));
         let thread = job.while_wanted(self.pools.thread(O::POOL, holder)).await?;
-        job.work.progress.runs_in(O::POOL);
+        job.work.enters(Stage::Running(O::POOL));
         let (node, work) = (Arc::clone(&self.node), Arc::clone(&job.work));
         thread.run(move || work.operation.lock_keys(&node)).await
     }
@@ -326,35 +326,29 @@ impl Executor {
         &self,
         work: &Arc<Tracked<O>>,
         requester: Requester,
-        run: &Run<O>,
+        mode: &Mode<O>,
         guard: &Arc<Guard>,
-    ) -> OperationResult<O::Output> {
+    ) -> RunResult<O::Output> {
         let operation = &work.operation;
         let (mut pools, mut resource) = (vec![O::POOL], operation.resource());
         loop {
             let pool = pools[pools.len() - 1];
-            let job = run.job().cloned();
+            let job = mode.job().cloned();
             let is_read = job.is_none();
             let commit = job.map(|job| Arc::new(move || job.advance(Some(Phase::Changing))) as Commit);
             let ctx = OperationContext::new(Arc::clone(guard), commit, Some(pools.clone()));
             let needs_permit = is_read && !self.all_reads_inline && pool == PoolKind::Files;
             let permit = needs_permit.then(|| self.inline_reads.permit()).flatten();
             let result = if permit.is_some() || (is_read && self.all_reads_inline) {
-                // The task that was woken last on this thread runs next on it, and no other thread can take it over.
-                // This one takes its place, so that a read that hangs keeps no task of others. While the read runs it
-                // keeps that place, so that another thread is woken when the read ends: a call that woke none goes without.
-                if requester.has_woken {
-                    drop(tokio::spawn(std::future::ready(())));
-                }
-                work.progress.runs_in(pool);
-                catch_panic(|| operation.run(&self.node, &ctx))
+                work.enters(Stage::Running(pool));
+                catch_panic(|| operation.run(Run::new(&self.node, &ctx)))
             } else {
                 let holder = Holder { resource: resource.clone(), client: requester.client, is_exempt: false };
-                // In a box, so that the future of a read that needs no other thread is half as large.
-                Box::pin(self.run_on_thread(pool, holder, work, run, ctx)).await
+                // Boxed, because this halves the size of the future of a read that needs no other thread.
+                Box::pin(self.run_on_thread(pool, holder, work, mode, ctx)).await
             };
             match result {
-                Err(OperationError { rerun: Some(Rerun::InPool(other, of)), .. }) => {
+                Err(Stop::Rerun(Rerun::InPool(other, of))) => {
                     pools.push(other);
                     resource = of.or_else(|| operation.resource());
                 }
@@ -368,25 +362,25 @@ impl Executor {
         pool: PoolKind,
         holder: Holder,
         work: &Arc<Tracked<O>>,
-        run: &Run<O>,
+        mode: &Mode<O>,
         ctx: OperationContext,
-    ) -> OperationResult<O::Output> {
-        // A change in progress bypasses the shares, so that it is not left half done.
-        let is_changing = run.job().is_some_and(|job| *job.phase() == Phase::Changing);
-        work.progress.waits_for_thread(pool);
+    ) -> RunResult<O::Output> {
+        // The quotas do not apply to a change in progress, so that it is not left half done.
+        let is_changing = mode.job().is_some_and(|job| *lock(&job.phase) == Phase::Changing);
+        work.enters(Stage::WaitingForThread(pool));
         let wait = self.pools.thread(pool, Holder { is_exempt: is_changing, ..holder });
-        let thread = match run.job() {
+        let thread = match mode.job() {
             Some(job) => job.while_wanted(wait).await?,
             None => wait.await,
         };
-        work.progress.runs_in(pool);
-        let (node, work, run) = (Arc::clone(&self.node), Arc::clone(work), run.clone());
+        work.enters(Stage::Running(pool));
+        let (node, work, mode) = (Arc::clone(&self.node), Arc::clone(work), mode.clone());
         let body = move || {
-            // The share in the entry of a read ends with this closure.
-            if run.job().is_some_and(|job| !job.advance(Some(Phase::Reading))) {
-                return Err(OperationError::cancelled());
+            // The closure owns `mode`, and so the entry of a read stays until the read ends.
+            if mode.job().is_some_and(|job| !job.advance(Some(Phase::Reading))) {
+                return Err(OperationError::cancelled().into());
             }
-            work.operation.run(&node, &ctx)
+            work.operation.run(Run::new(&node, &ctx))
         };
         thread.run(body).await
     }
@@ -394,16 +388,12 @@ impl Executor {
     fn unregister<O: Operation>(&self, job: &Arc<Job<O>>) {
         self.requests.remove(job.request);
         let key = key_of(&job.work.operation);
-        let mut jobs = self.jobs();
+        let mut jobs = lock(&self.jobs);
         let Some(equal) = jobs.get_mut(&key) else { return };
         equal.retain(|other| !std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(job)));
         if equal.is_empty() {
             jobs.remove(&key);
         }
-    }
-
-    fn jobs(&self) -> MutexGuard<'_, Jobs> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -429,7 +419,7 @@ impl<O: Operation> RegisteredJob<O> {
 
     fn publish(&self, result: OperationResult<O::Output>) {
         self.executor.node.locks.end(self.job.owner());
-        let result = result.map_err(|error| self.executor.node.described(&self.job.work.operation, error));
+        let result = conclude(&self.executor.node, &self.job.work.operation, result);
         self.job.result.send_replace(Some(result));
     }
 }
@@ -455,18 +445,15 @@ mod tests {
     use std::sync::Arc;
 
     use super::Executor;
-    use crate::error::{Kind, OperationResult};
-    use crate::executor::context::OperationContext;
-    use crate::executor::locks::LockKey;
-    use crate::executor::operation::{Coalesce, Operation, sealed::Sealed};
-    use crate::executor::pool_kind::PoolKind;
+    use crate::error::Kind;
+    use crate::executor::operation::{Coalesce, Operation};
+    use crate::node::run::Run;
+    use crate::scheduling::{LockKey, PoolKind, RunResult};
     use crate::{Config, Node};
 
     /// An operation that panics when its lock keys are determined, before it has a thread.
     #[derive(Clone, Debug, PartialEq, Eq, Hash)]
     struct Defective;
-
-    impl Sealed for Defective {}
 
     impl Operation for Defective {
         type Output = ();
@@ -478,11 +465,11 @@ mod tests {
             "demonstrate a defect".into()
         }
 
-        fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
             panic!("a defect, made for this test")
         }
 
-        fn run(&self, _node: &Node, _ctx: &OperationContext) -> OperationResult<()> {
+        fn run(&self, _run: Run<'_>) -> RunResult<()> {
             Ok(())
         }
     }

@@ -13,19 +13,21 @@ use os::abi::{DiskAttributes, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_P
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str};
 
 use crate::config::Config;
+pub use crate::devices::Partition;
+use crate::devices::disk::{OPEN_FOR_QUERY, device_number};
+use crate::devices::reparse_point::win32_name;
+use crate::devices::{Disk, FileSystem, Link, buffer, disk_identifiers, file_system, smbios, volume};
 use crate::error::{OperationError, OperationResult};
-use crate::ops::smb::reading;
-use crate::ops::system::firmware_serial;
+use crate::error_class::ErrorClass;
+use crate::host::{Device, Host};
 use crate::paths::on_node;
+use crate::paths::opening::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
 use crate::paths::remove_tree::names;
-use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW, WorkingDirectories};
+use crate::paths::working_directories::WorkingDirectories;
+use crate::readings::all_disks::read_listed;
+use crate::readings::file_system::detect;
+use crate::readings::share;
 use crate::types::{DiskNumber, HostPath, UncPath, VolumeId, components};
-use crate::windows::device_queries::Device;
-use crate::windows::disk_device::{self, Disk, OPEN_FOR_QUERY};
-use crate::windows::error_class::ErrorClass;
-use crate::windows::file_system::{self, FileSystem};
-use crate::windows::reparse_point::{Link, win32_name};
-use crate::windows::{Host, buffer, disk_identifiers, volume_device};
 
 /// The directories of the pods' own files, which can be very large and have no links of csi-proxy.
 const SKIPPED: [&str; 1] = ["kubernetes.io~empty-dir"];
@@ -44,18 +46,7 @@ pub struct DiskReadings {
     /// The page 83 identifier.
     pub page83: OperationResult<String>,
     /// The partitions, in the order of their offsets.
-    pub partitions: OperationResult<Vec<PartitionReadings>>,
-}
-
-/// A partition in a partition table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PartitionReadings {
-    /// The number.
-    pub number: u32,
-    /// The offset in bytes.
-    pub offset: u64,
-    /// The length in bytes.
-    pub length: u64,
+    pub partitions: OperationResult<Vec<Partition>>,
 }
 
 /// A volume as its device and file system describe it.
@@ -82,7 +73,7 @@ pub struct LinkReadings {
     pub path: String,
     /// The target, as Windows stores it.
     pub target: String,
-    /// What the target is.
+    /// The kind of the target.
     pub kind: LinkKind,
     /// Whether the target exists. A target on a server, or behind a link to one, is not opened and counts as existing.
     pub target_exists: OperationResult<bool>,
@@ -125,41 +116,32 @@ impl DiskReadings {
     fn of(disk: &Disk) -> Self {
         let attributes =
             disk.attributes().map(|bits| (bits & DiskAttributes::OFFLINE != 0, bits & DiskAttributes::READ_ONLY != 0));
-        let table = disk.partition_table();
-        let partitions = table.map(|table| {
-            let reading = |partition: &disk_device::Partition| PartitionReadings {
-                number: partition.number,
-                offset: partition.offset,
-                length: partition.length,
-            };
-            table.partitions.iter().map(reading).collect()
-        });
         Self {
             number: disk.number,
             attributes: attributes.map_err(Into::into),
             size: disk.known_size().map_err(Into::into),
             serial: disk_identifiers::serial(&*disk.handle).map_err(Into::into),
             page83: disk_identifiers::page83(&*disk.handle).map_err(Into::into),
-            partitions,
+            partitions: disk.partition_table().map(|table| table.partitions),
         }
     }
 }
 
 impl VolumeReadings {
     fn of(host: &Host, id: VolumeId) -> Self {
-        let space = volume_device::stats(host, id).map(|stats| (stats.total, stats.total - stats.used));
-        let device = volume_device::open(host, id, &OPEN_FOR_QUERY);
-        let extents = device.and_then(|device| Ok(volume_device::extents(&*device)?));
+        let os = host.os();
+        let space = file_system::stats(os, id).map(|stats| (stats.total, stats.total - stats.used));
+        let extents = volume::extents_of(os, id);
         let disks = extents.map(|extents| extents.iter().map(|extent| DiskNumber(extent.disk_number)).collect());
-        let opened = volume_device::open(host, id, &volume_device::OPEN_FOR_READ);
+        let opened = volume::open(os, id, &volume::OPEN_FOR_READ);
         let file_system = opened.and_then(|handle| Ok(file_system::name_of(&*handle)?));
-        let formatted = file_system::detect(host, id).map(|found| found != FileSystem::Raw);
-        let paths = host.os().volume_paths(&id.to_windows()).map_err(Into::into);
+        let formatted = detect(host, id).map(|found| found != FileSystem::Raw);
+        let paths = os.volume_paths(&id.to_windows()).map_err(Into::into);
         let text = |paths: Vec<os::U16String>| paths.iter().map(|path| path.to_string_lossy()).collect();
         Self { id, disks, space, file_system, formatted, paths: paths.map(text) }
     }
 
-    /// The readings of a volume of which each has failed.
+    /// Returns the readings of a volume if all of them have failed.
     fn failed(id: VolumeId, error: &OperationError) -> Self {
         let [disks, space, file_system, formatted, paths] = [(); 5].map(|()| error.clone());
         Self {
@@ -189,8 +171,9 @@ impl Inspector {
     /// Reads all disks. Returns those that could be opened and have answered in time, and the error of the first other one:
     /// `SEM_TIMEOUT` if it has not answered.
     pub fn disks(&self) -> OperationResult<(Vec<DiskReadings>, Option<OsError>)> {
-        let (disks, unread) =
-            disk_device::read_all(&self.host, |os, disk| DiskReadings::of(&disk.reopened_for_read(os)))?;
+        let (disks, unread) = read_listed(&self.host, |os, disk| {
+            DiskReadings::of(&Disk::open(os, disk.number, Access::GENERIC_READ).unwrap_or(disk))
+        })?;
         let first_error = unread.first().map(|disk| disk.code);
         Ok((disks.into_iter().map(|(_, readings)| readings).collect(), first_error))
     }
@@ -198,7 +181,7 @@ impl Inspector {
     /// Returns the number of the disk whose device has this path (`\\?\scsi#disk&...`); `None` for another device.
     pub fn disk_at(&self, path: &U16Str) -> OperationResult<Option<DiskNumber>> {
         let device = self.host.os().open(&NtPath::from_win32(path), &OPEN_FOR_QUERY)?;
-        Ok(disk_device::device_number(&*device)?)
+        Ok(device_number(&*device)?)
     }
 
     /// Reads all volumes, in the order of their names. Each reading of a volume that has not answered in time fails with
@@ -216,7 +199,7 @@ impl Inspector {
 
     /// Reads the serial number of the machine in its firmware table; `None` if the table has none.
     pub fn firmware_serial(&self) -> OperationResult<Option<String>> {
-        Ok(firmware_serial(&self.host)?)
+        Ok(smbios::read_serial(self.host.os())?)
     }
 
     /// Opens a directory, links in its path followed, and returns the name of its file system.
@@ -303,8 +286,8 @@ impl Inspector {
     }
 
     /// Reads the root directory of a share as a request for its mapping does. Takes as long as Windows waits for the server.
-    pub fn read_share(&self, share: &UncPath) -> OperationResult<()> {
-        Ok(reading::list(&self.host, share, true)?)
+    pub fn read_share(&self, remote: &UncPath) -> OperationResult<()> {
+        Ok(share::list(self.host.os(), remote, true)?)
     }
 
     /// Returns whether the directory at `path` (as in [`VolumeReadings::paths`]) is on `volume`.
@@ -416,7 +399,7 @@ fn drive_letter(path: &U16Str) -> Option<char> {
     path.is_drive_root().then(|| path.drive())
 }
 
-/// What a name in a directory is.
+/// The kind of an entry of a directory.
 enum Entry {
     Link(LinkReadings),
     Directory(Box<dyn Handle>),

@@ -25,67 +25,64 @@
 //!
 //! Operations on the same object run one after the other. Equal operations that are requested through an [`Executor`]
 //! at the same time may share one result. All operations are idempotent: they succeed without a change if the node is
-//! already in the requested state. Before a change that could destroy data, the state is read again under the lock; a
-//! state that cannot be determined is an error.
+//! already in the requested state. Before a change that could destroy data, the state is read again under the lock. If
+//! the state cannot be determined, the operation fails.
 //!
 //! # Layers
 //!
-//! A folder is a layer. A module uses only modules in its own row and in the rows above it.
+//! A folder is a layer. A module uses only itself and the modules in the rows above it; `cargo xtask lint` checks this.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `executor::pool_kind`, `error` | the kinds of work; errors |
-//! | `types`, `config` | domain types, into which requests are parsed; settings |
-//! | `executor::{locks, context, shares, progress, worker_pools}` | locks, the context of a running operation, threads |
-//! | `windows` | the data formats and requests of Windows: device buffers, reparse points, WMI, error codes |
+//! | `error` | errors: their kinds, from which a caller decides what to do |
+//! | `error_class` | the meaning of Windows' error codes |
+//! | `types` | domain types, into which requests are parsed |
+//! | `config` | settings |
+//! | `sync` | the locks and limits of the executor, which its model replaces |
+//! | `devices` | requests to devices and file systems, and the decoding of their answers; uses no provider, thread or lock |
+//! | `scheduling` | locks, worker threads and their quotas, the context of a running operation, the request to run it again |
+//! | `host` | Windows as the crate uses it: primitives, timeouts, queries of devices that may hang, counters |
 //! | `paths` | paths below a working directory, opened handle by handle; links; removal of trees |
-//! | `node`, `executor` (with `executor::activity`) | the execution of operations: [`Node`] on the caller's thread, [`Executor`] for many callers |
+//! | `node` | the state of a node, and one run of an operation on it |
+//! | `provider` | WMI, and the storage provider behind it |
+//! | `readings` | the state of disks and volumes, from a device or, if the device gives no usable answer, from the storage provider |
+//! | `executor` | the execution of operations: [`Node`] on the caller's thread, [`Executor`] for many callers |
 //! | `ops` | the operations, one file for each API group |
 //! | [`inspect`] | single native readings, for diagnosing a node |
 
 mod config;
+mod devices;
 mod error;
+mod error_class;
 mod executor;
+mod host;
 pub mod inspect;
 mod node;
 mod ops;
 mod paths;
+mod provider;
+mod readings;
+mod scheduling;
+mod sync;
 mod types;
-mod windows;
 
 pub use config::{Config, Timeouts};
 pub use error::{Error, Kind, OperationError, OperationResult};
 pub use executor::Executor;
-pub use executor::activity::{ActiveRequest, Activity, LockUse, LockWaitCount, PoolUse, RequestState};
-pub use executor::locks::LockKey;
+pub use executor::activity::{ActiveRequest, Activity, LockUse, RequestState};
 pub use executor::operation::{Coalesce, Operation};
-pub use executor::pool_kind::PoolKind;
-pub use executor::progress::{Call, Requester};
-pub use executor::shares::ClientId;
-pub use executor::worker_pools::BLOCKING_THREADS;
+pub use executor::progress::{Call, LockWaitCount, Requester};
+pub use host::fallback::FallbackCount;
+pub use host::wmi_calls::WmiCallCount;
 pub use node::Node;
-pub use ops::disk::{
-    GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations, PartitionDisk, Rescan,
-    SetDiskState,
-};
-pub use ops::filesystem::{CreateSymlink, IsSymlink, Mkdir, PathExists, Rmdir, RmdirContents};
-pub use ops::iscsi::{
-    AddTargetPortal, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, ListTargetPortals,
-    RemoveTargetPortal, SetMutualChapSecret,
-};
-pub use ops::smb::{NewSmbGlobalMapping, RemoveSmbGlobalMapping};
-pub use ops::system::{GetBiosSerialNumber, GetService, StartService, StopService};
-pub use ops::volume::format::FormatVolume;
-pub use ops::volume::mount::{MountVolume, UnmountVolume};
-pub use ops::volume::resize::{ResizeTarget, ResizeVolume};
-pub use ops::volume::target_path::{GetClosestVolumeIdFromTargetPath, GetVolumeIdFromTargetPath};
-pub use ops::volume::{
-    GetDiskNumberFromVolumeId, GetVolumeStats, IsVolumeFormatted, ListVolumesOnDisk, WriteVolumeCache,
-};
+pub use ops::volume::{format::*, mount::*, resize::*, target_path::*};
+pub use ops::{disk::*, filesystem::*, iscsi::*, smb::*, system::*, volume::*};
 pub use os::Secret;
+pub use scheduling::locks::LockKey;
+pub use scheduling::pool_kind::PoolKind;
+pub use scheduling::quotas::ClientId;
+pub use scheduling::worker_pools::{BLOCKING_THREADS, PoolUse};
 pub use types::{
     AllowedPortal, Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext, ServiceInfo,
     ServiceName, SmbServer, TargetPortal, UncPath, VolumeId, VolumeStats,
 };
-pub use windows::fallback::{FallbackCount, fallback_table};
-pub use windows::provider_calls::ProviderCallCount;

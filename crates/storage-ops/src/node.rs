@@ -1,25 +1,20 @@
 //! The node that operations run on.
 
-use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) mod run;
+pub(crate) mod smb_mapping_record;
 
-use os::{Os, OsError};
+use std::sync::Arc;
+
+use os::Os;
 
 use crate::config::Config;
-use crate::error::{Error, OperationError};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::{Guard, LockKey, Locks};
-use crate::executor::operation::Operation;
+use crate::host::Host;
+use crate::host::fallback::FallbackCount;
+use crate::host::wmi_calls::WmiCallCount;
+use crate::node::smb_mapping_record::MappingRecord;
+use crate::paths::refused_links::RefusedLinks;
 use crate::paths::working_directories::WorkingDirectories;
-use crate::windows::Host;
-use crate::windows::fallback::FallbackCount;
-use crate::windows::mapping_record::MappingRecord;
-use crate::windows::provider_calls::ProviderCallCount;
-
-/// The maximum number of runs of an operation, including reruns because its volume moved to another disk or because it
-/// needs a thread of another pool.
-pub(crate) const MAX_RUNS: usize = 6;
+use crate::scheduling::locks::Locks;
 
 /// One Windows node and the state that its operations share.
 ///
@@ -31,9 +26,9 @@ pub struct Node {
     config: Config,
     pub(crate) locks: Locks,
     pub(crate) directories: WorkingDirectories,
-    /// What is known of the SMB mappings.
+    /// The record of the SMB mappings.
     pub(crate) smb_mappings: MappingRecord,
-    links_refused: AtomicU64,
+    pub(crate) refused_links: RefusedLinks,
 }
 
 impl Node {
@@ -42,30 +37,14 @@ impl Node {
         let directories = WorkingDirectories::new(&config);
         let host = Host::new(os, config.timeouts);
         let smb_mappings = MappingRecord::default();
-        Self { host, config, locks: Locks::default(), directories, smb_mappings, links_refused: AtomicU64::new(0) }
-    }
-
-    /// Runs `operation` on this thread and blocks until it has ended.
-    pub fn run<O: Operation>(&self, operation: &O) -> Result<O::Output, Error> {
-        operation.check_allowed(self).map_err(|error| self.described(operation, error))?;
-        for _ in 0..MAX_RUNS {
-            let keys = operation.lock_keys(self).map_err(|error| self.described(operation, error))?;
-            let ctx = OperationContext::new(Arc::new(self.lock(keys)), None, None);
-            match operation.run(self, &ctx) {
-                Err(error) if error.rerun.is_some() => {}
-                outcome => return outcome.map_err(|error| self.described(operation, error)),
-            }
+        Self {
+            host,
+            config,
+            locks: Locks::default(),
+            directories,
+            smb_mappings,
+            refused_links: RefusedLinks::default(),
         }
-        Err(self.described(operation, OperationError::too_many_reruns()))
-    }
-
-    fn lock(&self, keys: Vec<LockKey>) -> Guard {
-        let mut guard = None;
-        {
-            let mut wait = pin!(async { guard = Some(self.locks.acquire(keys).await) });
-            self.host.clock().block_on(wait.as_mut());
-        }
-        guard.expect("block_on returns when the locks are acquired")
     }
 
     /// Returns the settings.
@@ -80,12 +59,12 @@ impl Node {
 
     /// Returns how often a fallback was taken because Windows gave an unexpected answer.
     pub fn fallbacks(&self) -> Vec<FallbackCount> {
-        self.host.fallbacks().counts()
+        self.host.fallbacks.counts()
     }
 
     /// Returns how many calls of WMI were made, and how long they took.
-    pub fn provider_calls(&self) -> Vec<ProviderCallCount> {
-        self.host.provider_calls().counts()
+    pub fn wmi_calls(&self) -> Vec<WmiCallCount> {
+        self.host.wmi_calls.counts()
     }
 
     /// Begins the record of the SMB mappings that are made since Windows started. A daemon calls this when it starts.
@@ -129,17 +108,6 @@ impl Node {
 
     /// Returns how many requests were refused because of a link or mount point on a path.
     pub fn links_refused(&self) -> u64 {
-        self.links_refused.load(Ordering::Relaxed)
-    }
-
-    /// Adds the name and the description of `operation` to `error`. Counts and logs that a link was refused, apart from the
-    /// failed call.
-    pub(crate) fn described<O: Operation>(&self, operation: &O, error: OperationError) -> Error {
-        let error = Error::new(O::NAME, operation.describe(), error);
-        if error.code() == Some(OsError::REPARSE_POINT_ENCOUNTERED) {
-            self.links_refused.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(%error, "refused a link or mount point on a path");
-        }
-        error
+        self.refused_links.count()
     }
 }

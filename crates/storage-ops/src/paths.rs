@@ -5,6 +5,8 @@
 
 pub(crate) mod links;
 pub(crate) mod on_node;
+pub(crate) mod opening;
 pub(crate) mod path_lookup;
+pub(crate) mod refused_links;
 pub(crate) mod remove_tree;
 pub(crate) mod working_directories;

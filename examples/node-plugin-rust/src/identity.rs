@@ -34,7 +34,7 @@ impl identity_server::Identity for Identity {
         Ok(Response::new(GetPluginCapabilitiesResponse { capabilities: vec![capability] }))
     }
 
-    /// Tells whether csi-proxy answers. The plugin is not ready until csi-proxy runs, and need not be restarted then.
+    /// Returns whether csi-proxy answers. The plugin becomes ready when csi-proxy runs, without a restart.
     async fn probe(&self, _: Request<ProbeRequest>) -> Result<Response<ProbeResponse>, Status> {
         let answer = self.client.filesystem().path_exists(r"C:\var\lib\kubelet").await;
         Ok(Response::new(ProbeResponse { ready: Some(answer.is_ok()) }))

@@ -233,20 +233,5 @@ fn path(name: &str, value: &str) -> Result<String, Status> {
 
 /// Returns the status for a call of csi-proxy that failed.
 fn status(error: Error) -> Status {
-    let code = match error.kind() {
-        ErrorKind::InvalidArgument => Code::InvalidArgument,
-        ErrorKind::NotFound => Code::NotFound,
-        ErrorKind::AlreadyExists => Code::AlreadyExists,
-        ErrorKind::PermissionDenied => Code::PermissionDenied,
-        ErrorKind::FailedPrecondition => Code::FailedPrecondition,
-        ErrorKind::Aborted => Code::Aborted,
-        ErrorKind::Cancelled => Code::Cancelled,
-        ErrorKind::DeadlineExceeded => Code::DeadlineExceeded,
-        ErrorKind::ResourceExhausted => Code::ResourceExhausted,
-        ErrorKind::Unavailable => Code::Unavailable,
-        ErrorKind::Unimplemented => Code::Unimplemented,
-        ErrorKind::Internal => Code::Internal,
-        _ => Code::Unknown,
-    };
-    Status::new(code, error.to_string())
+    Status::new(error.grpc_code().into(), error.to_string())
 }

@@ -13,6 +13,8 @@ pub enum Command {
     Serve(Box<SimFlags>),
     /// Run the demonstration.
     Demo,
+    /// Change a running simulator. clap parses the arguments.
+    Ctl,
     /// Examine the simulated node.
     Doctor(Doctor),
     /// Print the node file of the built-in node.
@@ -29,6 +31,7 @@ impl Command {
         let more = arguments.iter().skip(1).cloned();
         match arguments.first().map(String::as_str) {
             Some("demo") => no_more("demo", more).map(|()| Self::Demo),
+            Some("ctl") => Ok(Self::Ctl),
             Some("doctor") => Doctor::parse(&CSI_PROXY_SIM_DOCTOR, more.collect()).map(Self::Doctor),
             Some("print-node") => no_more("print-node", more).map(|()| Self::PrintNode),
             Some("help") => no_more("help", more).map(|()| Self::Help),

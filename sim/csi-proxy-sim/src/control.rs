@@ -1,15 +1,15 @@
-//! The server of the control API, `sim/sim-control/proto/sim_control.proto`.
+//! The server of the control API, `proto/sim_control.proto`.
 
 mod container_files;
 mod fault_request;
 mod simulation;
-mod status;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::control_api::{ContainerFilesServer, DESCRIPTORS, SimulationServer};
 use authority_filter::AuthorityFilter;
 use faults::{Fault, FaultSet, Trace};
 use hyper::body::Incoming;
@@ -19,7 +19,6 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use os_sim::Sim;
 use server::BoxedService;
-use sim_control::{ContainerFilesServer, DESCRIPTORS, SimulationServer};
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
 use tonic::body::Body;
@@ -38,44 +37,43 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The running node, and what can be done to it.
 #[derive(Debug)]
-pub struct Control {
-    sim: Sim,
-    faults: Arc<FaultSet>,
-    trace: Arc<Trace>,
+pub(crate) struct Control {
+    pub(crate) sim: Sim,
+    /// The file that keeps the node.
+    pub(crate) state: Option<StateFile>,
+    pub(crate) faults: FaultSet,
+    pub(crate) trace: Trace,
     /// The faults as they were requested, by number.
-    injected: Mutex<BTreeMap<u64, (sim_control::Fault, Arc<Fault>)>>,
+    injected: Mutex<BTreeMap<u64, (crate::control_api::Fault, Arc<Fault>)>>,
     restarts: mpsc::Sender<Restart>,
-    state: Option<Arc<StateFile>>,
+}
+
+impl Control {
+    /// Controls a node whose daemon carries out the `restarts`.
+    pub(crate) fn new(sim: Sim, state: Option<StateFile>, restarts: mpsc::Sender<Restart>) -> Self {
+        let (faults, trace) = (FaultSet::default(), Trace::counting());
+        Self { sim, state, faults, trace, injected: Mutex::default(), restarts }
+    }
+
+    /// Writes the node to its file, if it has one.
+    pub(crate) fn save(&self) -> Result<(), String> {
+        self.state.as_ref().map_or(Ok(()), |state| state.save(&self.sim))
+    }
 }
 
 /// A request to restart the node or the daemon.
 #[derive(Debug)]
-pub struct Restart {
+pub(crate) struct Restart {
     /// Whether only the daemon restarts.
-    pub daemon_only: bool,
+    pub(crate) daemon_only: bool,
     done: oneshot::Sender<()>,
 }
 
 impl Restart {
     /// Answers the request: the daemon serves again.
-    pub fn done(self) {
+    pub(crate) fn done(self) {
         // The client may have gone.
         let _ = self.done.send(());
-    }
-}
-
-impl Control {
-    /// Controls a node whose daemon has these probes and carries out the `restarts`.
-    pub fn new(sim: Sim, faults: Arc<FaultSet>, trace: Arc<Trace>, restarts: mpsc::Sender<Restart>) -> Self {
-        Self { sim, faults, trace, injected: Mutex::default(), restarts, state: None }
-    }
-}
-
-impl Control {
-    /// Keeps the node in `state` on request.
-    #[must_use]
-    pub fn kept_in(self, state: Option<Arc<StateFile>>) -> Self {
-        Self { state, ..self }
     }
 }
 
@@ -89,9 +87,9 @@ async fn answer(services: &[BoxedService], request: Request<Incoming>) -> Result
 }
 
 /// Answers the clients of `listener`.
-pub async fn serve<L: Listener>(control: Control, mut listener: L) {
+pub(crate) async fn serve<L: Listener>(control: Arc<Control>, mut listener: L) {
     let files = BoxedService::new(ContainerFilesServer::new(Files(control.sim.clone())));
-    let mut services = vec![BoxedService::new(SimulationServer::new(control)), files];
+    let mut services = vec![BoxedService::new(SimulationServer::from_arc(control)), files];
     services.extend(reflection::of(&[DESCRIPTORS]));
     let services: Arc<[BoxedService]> = services.into();
     loop {

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use csi_proxy::doctor::{DoctorFlags, OUTPUT, PARITY, SHOW_NAMES};
-use csi_proxy::flags::table::{some_text, switch};
-use csi_proxy::flags::{Flag, Flags, Kind};
+use csi_proxy::doctor::{DoctorFlags, EXAMINATION};
+use csi_proxy::flags::table::{file, switch};
+use csi_proxy::flags::{Flag, Flags, Kind, Section};
 use csi_proxy::program::Program;
 
 /// The values of all flags.
@@ -32,7 +32,7 @@ const SECTION: &str = "Simulated node";
 
 /// Returns the flag `-node`.
 const fn node_flag<T>(help: &'static str, set: fn(&mut T, &str) -> Result<(), String>) -> Flag<T> {
-    Flag { name: "node", kind: Kind::Value("FILE"), default: "", help, section: SECTION, set }
+    Flag { name: "node", kind: Kind::Value("FILE"), default: "", help, set }
 }
 
 /// The program.
@@ -42,73 +42,65 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
     commands: &[
         ("[FLAGS]", "serve until stopped"),
         ("demo", "run the calls of seven CSI drivers"),
+        ("ctl COMMAND", "change a running csi-proxy-sim"),
         ("doctor [FLAGS]", "examine the node and list what is wrong"),
         ("print-node", "print the node file of the built-in node"),
         ("help", "print this help"),
         ("version", "print the version"),
     ],
-    own_flags: &[
-        node_flag("Serve the node that this TOML file describes, instead of the built-in one.", |flags, text| {
-            flags.node_file = some_text(text).map(PathBuf::from);
-            Ok(())
-        }),
-        Flag {
-            name: "state",
-            kind: Kind::Value("FILE"),
-            default: "",
-            help: "Keep the node in this file: start from it if it exists, else from -node, and write it after changes.",
-            section: SECTION,
-            set: |flags, text| {
-                flags.state_file = some_text(text).map(PathBuf::from);
-                Ok(())
+    own_flags: &[Section {
+        title: SECTION,
+        flags: &[
+            node_flag("Serve the node that this TOML file describes, instead of the built-in one.", |flags, text| {
+                file(text).map(|path| flags.node_file = path)
+            }),
+            Flag {
+                name: "state",
+                kind: Kind::Value("FILE"),
+                default: "",
+                help: "Keep the node in this file: start from it if it exists, else from -node, and write it after changes.",
+                set: |flags, text| file(text).map(|path| flags.state_file = path),
             },
-        },
-        Flag {
-            name: "fast",
-            kind: Kind::Switch,
-            default: "false",
-            help: "Let no operation of the node take time, whatever the node file says.",
-            section: SECTION,
-            set: |flags, text| {
-                flags.is_fast = switch(text)?;
-                Ok(())
+            Flag {
+                name: "fast",
+                kind: Kind::Switch,
+                default: "false",
+                help: "Let no operation of the node take time, whatever the node file says.",
+                set: |flags, text| switch(text).map(|on| flags.is_fast = on),
             },
-        },
-        Flag {
-            name: "socket-folder",
-            kind: Kind::Value("DIR"),
-            default: "",
-            help: "Folder for the sockets; created if missing, and accessible to its owner only. No effect on Windows.",
-            section: SECTION,
-            set: |flags, text| {
-                flags.socket_folder = some_text(text).map(PathBuf::from);
-                Ok(())
+            Flag {
+                name: "socket-folder",
+                kind: Kind::Value("DIR"),
+                default: "",
+                help: "Folder for the sockets; created if missing, and accessible to its owner only. No effect on Windows.",
+                set: |flags, text| file(text).map(|path| flags.socket_folder = path),
             },
-        },
-    ],
+        ],
+    }],
 };
 
 /// The command `csi-proxy-sim doctor`.
 pub static CSI_PROXY_SIM_DOCTOR: Program<DoctorFlags> = Program {
     name: "csi-proxy-sim doctor",
     about: "Examines a simulated node as csi-proxy doctor examines a Windows node.\n\
-            The node is as it starts; a running csi-proxy-sim is not asked.",
+            The node is as at its start; a running csi-proxy-sim is not queried.",
     commands: &[("[FLAGS]", "examine the node")],
     own_flags: &[
-        node_flag("Examine the node that this TOML file describes, instead of the built-in one.", |flags, text| {
-            flags.node_file = some_text(text).map(PathBuf::from);
-            Ok(())
-        }),
-        PARITY,
-        OUTPUT,
-        SHOW_NAMES,
+        Section {
+            title: SECTION,
+            flags: &[node_flag(
+                "Examine the node that this TOML file describes, instead of the built-in one.",
+                |flags, text| file(text).map(|path| flags.node_file = path),
+            )],
+        },
+        EXAMINATION,
     ],
 };
 
 #[cfg(test)]
 mod tests {
     use csi_proxy::flags::help::Help;
-    use csi_proxy::flags::markdown;
+    use csi_proxy::flags::{TABLE, flags_of, markdown};
 
     use super::CSI_PROXY_SIM;
 
@@ -137,8 +129,8 @@ mod tests {
 
     #[test]
     fn no_flag_hides_one_of_the_daemons() {
-        for flag in CSI_PROXY_SIM.own_flags {
-            assert!(csi_proxy::flags::TABLE.iter().all(|daemons| daemons.name != flag.name), "-{}", flag.name);
+        for flag in flags_of(CSI_PROXY_SIM.own_flags) {
+            assert!(flags_of(&TABLE).all(|daemons| daemons.name != flag.name), "-{}", flag.name);
         }
     }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use csi_proxy::flags::help::Help;
 use csi_proxy_sim::command::Command;
 use csi_proxy_sim::flags::{CSI_PROXY_SIM, CSI_PROXY_SIM_DOCTOR};
-use csi_proxy_sim::{backend, demo, endpoints};
+use csi_proxy_sim::{backend, ctl, demo, endpoints};
 
 fn main() -> ExitCode {
     CSI_PROXY_SIM.main(Command::parse, run)
@@ -23,6 +23,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
             let has_succeeded = demo::show(out)?;
             return Ok(if has_succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
+        Command::Ctl => return Ok(ctl::main()?),
         Command::Doctor(doctor) => return Ok(doctor.run(&CSI_PROXY_SIM_DOCTOR, backend::examined, out)),
         Command::PrintNode => write!(out, "{}", os_sim::Sim::default_node_file())?,
         Command::Help => write!(out, "{}", Help(&CSI_PROXY_SIM))?,

@@ -7,7 +7,7 @@ use tonic_reflection::pb;
 use tonic_reflection::server::Builder;
 
 /// Returns the reflection of an endpoint for drivers: its group-versions and their health.
-pub fn services(spec: &EndpointSpec) -> Vec<BoxedService> {
+pub(crate) fn services(spec: &EndpointSpec) -> Vec<BoxedService> {
     let rows = spec.group_versions().map(api::GroupVersion::descriptors);
     let descriptors: Vec<_> = rows.chain([tonic_health::pb::FILE_DESCRIPTOR_SET]).collect();
     of(&descriptors).into()

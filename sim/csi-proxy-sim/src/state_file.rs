@@ -1,12 +1,12 @@
-//! The file that keeps a node from one run of the program to the next: a node file with a last line of its own, by which a
-//! damaged one is recognized.
+//! The file that keeps a node from one run of the program to the next: a node file whose last line marks it as complete.
 
+use std::fmt::Display;
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::{error, fmt, fs};
 
-use os_sim::{DescriptionError, Sim};
+use os_sim::Sim;
 use tempfile::NamedTempFile;
 
 /// The last line. A file without it was cut off.
@@ -20,37 +20,6 @@ pub struct StateFile {
     written: Mutex<String>,
 }
 
-/// The error of a file from which the node cannot be restored.
-#[derive(Debug)]
-pub enum StateError {
-    /// The file cannot be read.
-    Unreadable(PathBuf, io::Error),
-    /// The end of the file is missing.
-    CutOff(PathBuf),
-    /// The file does not describe a node.
-    Description(PathBuf, DescriptionError),
-}
-
-impl fmt::Display for StateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable(path, error) => write!(f, "cannot read the state in {}: {error}", path.display()),
-            Self::CutOff(path) => {
-                write!(
-                    f,
-                    "the state in {} is damaged: its end is missing; remove the file to start anew",
-                    path.display()
-                )
-            }
-            Self::Description(path, error) => {
-                write!(f, "the state in {} is damaged: {error}; remove the file to start anew", path.display())
-            }
-        }
-    }
-}
-
-impl error::Error for StateError {}
-
 impl StateFile {
     /// Keeps a node at `path`.
     pub fn new(path: &Path) -> Self {
@@ -58,33 +27,39 @@ impl StateFile {
     }
 
     /// Returns the node that the file keeps, or `None` if it does not exist.
-    pub fn load(&self) -> Result<Option<Sim>, StateError> {
+    pub fn load(&self) -> Result<Option<Sim>, String> {
+        let file = self.path.display();
         let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(StateError::Unreadable(self.path.clone(), error)),
+            Err(error) => return Err(format!("cannot read the state in {file}: {error}")),
         };
+        let damaged =
+            |reason: &dyn Display| format!("the state in {file} is damaged: {reason}; remove the file to start anew");
         if !text.ends_with(END) {
-            return Err(StateError::CutOff(self.path.clone()));
+            return Err(damaged(&"its end is missing"));
         }
-        let sim = Sim::from_toml(&text).map_err(|error| StateError::Description(self.path.clone(), error))?;
-        Ok(Some(sim))
+        Sim::from_toml(&text).map(Some).map_err(|error| damaged(&error))
     }
 
     /// Writes the node, if it has changed since it was written. A reader sees the old file or the new one, complete.
-    pub fn save(&self, sim: &Sim) -> io::Result<()> {
+    pub fn save(&self, sim: &Sim) -> Result<(), String> {
         let text = sim.node_file() + END;
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if *written == text {
-            return Ok(());
+        if *written != text {
+            self.write(&text).map_err(|error| format!("cannot write the state to {}: {error}", self.path.display()))?;
+            *written = text;
         }
+        Ok(())
+    }
+
+    fn write(&self, text: &str) -> io::Result<()> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // It has passwords: a temporary file is its owner's alone.
         let mut file = NamedTempFile::new_in(folder)?;
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
-        file.persist(&self.path).map_err(|error| error.error)?;
-        *written = text;
+        file.persist(&self.path)?;
         Ok(())
     }
 
@@ -115,11 +90,11 @@ mod tests {
         let text = fs::read_to_string(file.path()).unwrap();
         for length in [0, text.len() / 2, text.len() - 1] {
             fs::write(file.path(), &text[..length]).unwrap();
-            let error = file.load().unwrap_err().to_string();
+            let error = file.load().unwrap_err();
             assert!(error.contains("its end is missing; remove the file to start anew"), "{error}");
         }
-        fs::write(file.path(), text.replace("[[disk]]", "[[dusk]]")).unwrap();
-        let error = file.load().unwrap_err().to_string();
-        assert!(error.contains("is damaged: ") && error.contains("unknown field `dusk`"), "{error}");
+        fs::write(file.path(), text.replace("no_automount", "no_automont")).unwrap();
+        let error = file.load().unwrap_err();
+        assert!(error.contains("is damaged: ") && error.contains("unknown field `no_automont`"), "{error}");
     }
 }

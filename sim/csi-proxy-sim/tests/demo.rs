@@ -47,50 +47,37 @@ impl io::Write for NodeChanger {
     }
 }
 
-/// Runs the sequence of a driver, changes the node on the way, and returns the unexpected results.
-async fn unexpected_after_change(driver: &str, trigger: &'static str, act: fn(&Sim)) -> Vec<String> {
+/// Runs the sequence of a driver, changes the node after a line with `trigger`, and checks the first unexpected result and
+/// the number of unexpected results.
+async fn detects(driver: &str, trigger: &'static str, act: fn(&Sim), first: &str, count: usize) {
     let sequences = Sequence::all().expect("valid sequences");
     let sequence = sequences.iter().find(|sequence| sequence.driver == driver).expect("a sequence of the driver");
-    let daemon = Daemon::start().await.expect("a daemon");
+    let daemon = Daemon::start().expect("a daemon");
     let mut screen = Screen::new(NodeChanger { sim: daemon.sim().clone(), trigger, act: Some(act) });
-    let report = run(sequence, &daemon, &mut screen).await;
+    let unexpected = run(sequence, &daemon, &mut screen).await.unexpected;
+    assert!(unexpected.len() == count && unexpected[0].contains(first), "{driver}: {unexpected:?}");
     daemon.stop().await.expect("an end");
-    report.unexpected
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_removed_disk_is_detected() {
-    let unexpected = unexpected_after_change("azuredisk", "FormatVolume", |sim| drop(sim.detach_disk(1))).await;
-    assert!(unexpected.iter().any(|text| text.contains("MountVolume failed with")), "{unexpected:?}");
+async fn a_change_of_the_node_behind_the_drivers_back_is_detected() {
+    detects("azuredisk", "FormatVolume", |sim| drop(sim.detach_disk(1)), "MountVolume failed with", 2).await;
+    let grow = |sim: &Sim| assert!(sim.grow_disk(2, 1 << 40));
+    detects("vsphere", "NodeExpandVolume", grow, "all other disks are unchanged", 1).await;
+    detects("azurefile", "CreateSymlink", replace_link, r"C:\…\mount is a link to", 2).await;
+    detects("gce-pd", "MountVolume", mount_elsewhere, "and nowhere else", 4).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_change_of_another_drivers_disk_is_detected() {
-    let unexpected =
-        unexpected_after_change("vsphere", "NodeExpandVolume", |sim| assert!(sim.grow_disk(2, 1 << 40))).await;
-    assert_eq!(unexpected, ["all other disks are unchanged"]);
+fn replace_link(sim: &Sim) {
+    let target = r"C:\var\lib\kubelet\pods\azurefile\volumes\kubernetes.io~csi\pvc\mount";
+    sim.external().remove_all(target).expect("the link is removed");
+    sim.external().symlink(target, r"C:\Windows").expect("another link is created");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_link_to_another_target_is_detected() {
-    let unexpected = unexpected_after_change("azurefile", "CreateSymlink", |sim| {
-        let target = r"C:\var\lib\kubelet\pods\azurefile\volumes\kubernetes.io~csi\pvc\mount";
-        sim.external().remove_all(target).expect("the link is removed");
-        sim.external().symlink(target, r"C:\Windows").expect("another link is created");
-    })
-    .await;
-    assert!(unexpected.iter().any(|text| text.starts_with(r"C:\…\mount is a link to")), "{unexpected:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_second_mount_of_the_volume_is_detected() {
-    let unexpected = unexpected_after_change("gce-pd", "MountVolume", |sim| {
-        let volume = sim.volume_on(4).expect("the driver's volume");
-        sim.external().mkdir(r"C:\elsewhere").expect("a directory");
-        sim.external().set_mount_point(r"C:\elsewhere", volume.id).expect("a mount point");
-    })
-    .await;
-    assert!(unexpected.iter().any(|text| text.ends_with("and nowhere else")), "{unexpected:?}");
+fn mount_elsewhere(sim: &Sim) {
+    let volume = sim.volume_on(4).expect("the driver's volume");
+    sim.external().mkdir(r"C:\elsewhere").expect("a directory");
+    sim.external().set_mount_point(r"C:\elsewhere", volume.id).expect("a mount point");
 }
 
 /// Runs one step and returns the unexpected results.
@@ -98,7 +85,7 @@ async fn step(step: &str) -> Vec<String> {
     let text = format!(
         r#"{{"driver": "test", "about": "", "variables": {{}}, "phases": [{{"name": "test", "steps": [{step}]}}]}}"#
     );
-    let daemon = Daemon::start().await.expect("a daemon");
+    let daemon = Daemon::start().expect("a daemon");
     let sequence: Sequence = text.parse().expect("a sequence");
     let report = run(&sequence, &daemon, &mut Screen::new(io::sink())).await;
     daemon.stop().await.expect("an end");

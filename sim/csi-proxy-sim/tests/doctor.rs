@@ -18,7 +18,7 @@ fn the_built_in_node_has_warnings_and_no_problem() {
     let output = doctor(&[]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("text");
-    assert!(text.contains("looks at the built-in simulated node.\n"), "{text}");
+    assert!(text.contains(", node: the built-in simulated node\n"), "{text}");
     assert!(text.contains("0 problems, ") && text.contains("disk 3 is offline and read-only"), "{text}");
     assert!(!text.contains('\u{1b}'), "no colours where the output is not a terminal");
     let report = json(&doctor(&["-o", "json"]));

@@ -1,4 +1,4 @@
-//! A node that replaces one kind of answer with bytes of the test's choice.
+//! A node that replaces one kind of answer with bytes that a test chooses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ pub enum Corruption {
     Location,
 }
 
-/// A node that replaces one kind of answer with the same bytes every time. It delivers them as Windows does: as many as
-/// the caller's buffer holds, or an error if the buffer is too small for that answer.
+/// A node that replaces one kind of answer with the same bytes every time. As on Windows, the caller receives the bytes that
+/// fit in the buffer, or an error if the buffer is too small for that kind of answer.
 pub type CorruptingOs = Layered<CorruptedAnswer>;
 
 /// The layer of a [`CorruptingOs`].
@@ -97,10 +97,10 @@ impl Layer for CorruptedAnswer {
     }
 
     fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        // A corrupted listing may hold any name. Windows would follow one that is a path.
+        // A corrupted listing may contain any name. Windows would follow a name that is a path.
         assert!(
             is_component(name.as_slice()),
-            "a child is opened by the name {:?}, which is not one component",
+            "the name of a child must be a single component: {:?}",
             name.to_string_lossy()
         );
         parent.open_child(name, how)
@@ -108,7 +108,11 @@ impl Layer for CorruptedAnswer {
 
     fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
         let mut names = path.as_slice().split(|unit| *unit == u16::from(b'\\'));
-        assert!(names.all(is_component), "opened by the path {:?}, which is not one of names", path.to_string_lossy());
+        assert!(
+            names.all(is_component),
+            "each part of a relative path must be a single component: {:?}",
+            path.to_string_lossy()
+        );
         parent.open_below(path, how)
     }
 

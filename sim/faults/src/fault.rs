@@ -14,23 +14,16 @@ pub enum When {
     After,
 }
 
-/// A probe that disturbs one call, some, or every call that matches a condition.
+/// A probe that disturbs one call, several calls, or every call that matches a condition.
 pub struct Fault {
-    which: Which,
+    /// How many of the matching calls pass before the first one that is disturbed.
+    skip: u64,
+    /// How many calls are disturbed.
+    count: u64,
     matches: Box<dyn Fn(&Call) -> bool + Send + Sync>,
     when: When,
     action: FaultAction,
     state: Mutex<State>,
-}
-
-/// Which of the calls that match.
-enum Which {
-    /// So many of them, after the first ones.
-    Some {
-        skip: u64,
-        count: u64,
-    },
-    Each,
 }
 
 #[derive(Default)]
@@ -42,27 +35,20 @@ struct State {
     last_hit: Option<Call>,
 }
 
-impl State {
-    fn hit(&mut self, call: &Call) {
-        self.hits += 1;
-        self.last_hit = Some(call.clone());
-    }
-}
-
 impl Fault {
     /// Disturbs only the call number `nth`, counted from 0.
     pub fn at(nth: u64, when: When, action: FaultAction) -> Self {
         Self::some(nth, 1, when, action)
     }
 
-    /// Disturbs `count` calls after the first `skip` ones.
+    /// Disturbs `count` calls after the first `skip` calls.
     pub fn some(skip: u64, count: u64, when: When, action: FaultAction) -> Self {
-        Self::new(Which::Some { skip, count }, Box::new(|_| true), when, action)
+        Self { skip, count, matches: Box::new(|_| true), when, action, state: Mutex::default() }
     }
 
     /// Disturbs every call for which `matches` returns true.
     pub fn each(matches: impl Fn(&Call) -> bool + Send + Sync + 'static, when: When, action: FaultAction) -> Self {
-        Self::new(Which::Each, Box::new(matches), when, action)
+        Self::some(0, u64::MAX, when, action).among(matches)
     }
 
     /// Counts and disturbs only calls for which `matches` returns true.
@@ -82,8 +68,22 @@ impl Fault {
         self.state().hits
     }
 
-    fn new(which: Which, matches: Box<dyn Fn(&Call) -> bool + Send + Sync>, when: When, action: FaultAction) -> Self {
-        Self { which, matches, when, action, state: Mutex::default() }
+    /// Counts the call if it matches, and returns whether it is one of those to disturb.
+    pub(crate) fn chooses(&self, call: &Call) -> bool {
+        let mut state = self.state();
+        if !(self.matches)(call) {
+            return false;
+        }
+        let number = state.seen;
+        state.seen += 1;
+        number.checked_sub(self.skip).is_some_and(|number| number < self.count)
+    }
+
+    /// Records that the call is disturbed.
+    pub(crate) fn hit(&self, call: &Call) {
+        let mut state = self.state();
+        state.hits += 1;
+        state.last_hit = Some(call.clone());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -99,26 +99,16 @@ impl fmt::Debug for Fault {
 
 impl Probe for Fault {
     fn before(&self, call: &Call) -> FaultAction {
-        let mut state = self.state();
-        if !(self.matches)(call) {
-            return FaultAction::Go;
-        }
-        let number = state.seen;
-        state.seen += 1;
-        let is_chosen = match self.which {
-            Which::Some { skip, count } => number.checked_sub(skip).is_some_and(|number| number < count),
-            Which::Each => true,
-        };
-        if !is_chosen {
+        if !self.chooses(call) {
             return FaultAction::Go;
         }
         match self.when {
             When::Before => {
-                state.hit(call);
+                self.hit(call);
                 self.action
             }
             When::After => {
-                state.pending.push(call.sequence);
+                self.state().pending.push(call.sequence);
                 FaultAction::Go
             }
         }
@@ -130,7 +120,8 @@ impl Probe for Fault {
             return FaultAction::Go;
         };
         state.pending.swap_remove(position);
-        state.hit(call);
+        drop(state);
+        self.hit(call);
         self.action
     }
 }
@@ -140,77 +131,74 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use os::{Clock, Os, OsError, U16String};
+    use os::{CallStatus, MethodCall, Namespace, Os, OsError, Time};
 
     use super::{Fault, When};
-    use crate::probe::tests::Echo;
-    use crate::probe::{Call, FaultAction, Probed};
+    use crate::probe::tests::{Counted, probed, write};
+    use crate::probe::{Call, FaultAction};
 
-    fn mount(probed: &Probed) -> Result<(), OsError> {
-        probed.set_volume_mount_point(&U16String::from_str(r"C:\dir\"), &U16String::from_str("volume"))
-    }
+    const FAIL: FaultAction = FaultAction::Fail(OsError::BUSY);
 
     #[test]
     fn only_a_call_with_a_fault_after_it_reaches_the_node() {
         for (when, reached) in [(When::Before, 2), (When::After, 3)] {
-            let node = Echo::node();
-            let fault = Arc::new(Fault::at(1, when, FaultAction::Fail(OsError::BUSY)));
-            let probed = Probed::new(node.clone(), Arc::clone(&fault));
-            assert_eq!([mount(&probed), mount(&probed), mount(&probed)], [Ok(()), Err(OsError::BUSY), Ok(())]);
+            let node = Counted::new();
+            let fault = Arc::new(Fault::at(1, when, FAIL));
+            let probed = node.process(Arc::clone(&fault));
+            assert_eq!([(); 3].map(|()| write(&probed)), [Ok(()), Err(OsError::BUSY), Ok(())]);
             assert_eq!(node.calls(), reached, "{when:?}");
             assert_eq!(fault.last_hit().map(|call| call.sequence), Some(1));
         }
     }
 
     #[test]
-    fn a_fault_counts_only_the_calls_that_match() {
-        let fault = Arc::new(Fault::at(0, When::Before, FaultAction::Fail(OsError::BUSY)).among(|call| call.mutates));
-        let probed = Probed::new(Echo::node(), Arc::clone(&fault));
-        assert!(probed.volumes().is_ok());
-        assert_eq!(fault.last_hit(), None);
-        assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::BUSY), Ok(())]);
-    }
-
-    #[test]
-    fn some_calls_fail_after_the_first_ones() {
-        let fault = Arc::new(Fault::some(1, 2, When::Before, FaultAction::Fail(OsError::BUSY)));
-        let probed = Probed::new(Echo::node(), Arc::clone(&fault));
-        let failed = [Err(OsError::BUSY); 2];
-        assert_eq!(
-            [mount(&probed), mount(&probed), mount(&probed), mount(&probed)],
-            [Ok(()), failed[0], failed[1], Ok(())]
-        );
-        assert_eq!(fault.hits(), 2);
-    }
-
-    #[test]
-    fn every_call_that_matches_fails() {
-        let matches = |call: &Call| call.primitive == "set_volume_mount_point";
-        let fault = Arc::new(Fault::each(matches, When::Before, FaultAction::Fail(OsError::NOT_READY)));
-        let probed = Probed::new(Echo::node(), Arc::clone(&fault));
-        assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::NOT_READY); 2]);
-        assert!(probed.volumes().is_ok());
+    fn a_fault_disturbs_the_chosen_ones_of_the_calls_that_match() {
+        let is_change = |call: &Call| call.mutates;
+        for (fault, failed) in [
+            (Fault::at(0, When::Before, FAIL).among(is_change), [true, false, false, false]),
+            (Fault::some(1, 2, When::Before, FAIL).among(is_change), [false, true, true, false]),
+            (Fault::each(is_change, When::Before, FAIL), [true; 4]),
+        ] {
+            let fault = Arc::new(fault);
+            let probed = probed(Arc::clone(&fault));
+            assert!(probed.volumes().is_ok());
+            assert_eq!(fault.last_hit(), None);
+            assert_eq!([(); 4].map(|()| write(&probed).is_err()), failed, "{fault:?}");
+            assert_eq!(fault.hits(), failed.iter().map(|failed| u64::from(*failed)).sum());
+        }
     }
 
     #[test]
     fn a_delay_advances_the_clock_of_the_node_and_changes_nothing_else() {
         for when in [When::Before, When::After] {
-            let node = Echo::node();
+            let node = Counted::new();
             let span = Duration::from_secs(7);
-            let probed = Probed::new(node.clone(), Fault::at(0, when, FaultAction::Delay(span)));
-            assert_eq!(mount(&probed), Ok(()));
-            assert_eq!(node.now().0, span);
-            assert_eq!(node.calls(), 1);
+            let probed = node.process(Fault::at(0, when, FaultAction::Delay(span)));
+            assert_eq!(write(&probed), Ok(()));
+            assert_eq!((node.sim.now().0, node.calls()), (span, 1));
+        }
+    }
+
+    #[test]
+    fn a_method_returns_another_code_without_its_work_or_after_it_and_other_calls_proceed() {
+        for (when, reached) in [(When::Before, 1), (When::After, 2)] {
+            let node = Counted::new();
+            let probed = node.process(Fault::each(|_| true, when, FaultAction::Return(5)));
+            assert_eq!(write(&probed), Ok(()));
+            let update = MethodCall::new(Namespace::Storage, "MSFT_StorageSetting", "UpdateHostStorageCache", &[]);
+            let status = probed.wmi().call(&update, Time(Duration::MAX)).expect("the method is called");
+            assert!(matches!(status, CallStatus::Done(returned) if returned.code == 5), "{when:?}");
+            assert_eq!(node.calls(), reached, "{when:?}");
         }
     }
 
     #[test]
     fn no_call_of_a_dead_process_reaches_the_node() {
         for (when, reached) in [(When::Before, 1), (When::After, 2)] {
-            let node = Echo::node();
-            let probed = Probed::new(node.clone(), Fault::at(1, when, FaultAction::Die));
-            assert_eq!(mount(&probed), Ok(()));
-            assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::OPERATION_ABORTED); 2]);
+            let node = Counted::new();
+            let probed = node.process(Fault::at(1, when, FaultAction::Die));
+            let aborted = Err(OsError::OPERATION_ABORTED);
+            assert_eq!([(); 3].map(|()| write(&probed)), [Ok(()), aborted, aborted]);
             assert!(probed.is_dead());
             assert_eq!(node.calls(), reached, "{when:?}");
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::fault::Fault;
 use crate::probe::{Call, FaultAction, Outcome, Probe};
 
-/// Faults by number. Of several that disturb the same call, those with lower numbers come first, as nested probes do.
+/// Faults by number. If several faults disturb the same call, the faults with lower numbers are the outer probes.
 #[derive(Debug, Default)]
 pub struct FaultSet {
     faults: Mutex<Faults>,
@@ -15,7 +15,7 @@ pub struct FaultSet {
 #[derive(Debug, Default)]
 struct Faults {
     last: u64,
-    /// Not borrowed while a probe is called: its condition may take long, and may call the node.
+    /// Not locked while a fault's condition runs, which may take long and may call the node.
     by_number: BTreeMap<u64, Arc<Fault>>,
 }
 
@@ -61,13 +61,13 @@ mod tests {
 
     use super::FaultSet;
     use crate::fault::{Fault, When};
-    use crate::probe::tests::Echo;
-    use crate::probe::{FaultAction, Probed};
+    use crate::probe::FaultAction;
+    use crate::probe::tests::probed;
 
     #[test]
     fn a_fault_acts_from_its_addition_to_its_removal() {
         let set = Arc::new(FaultSet::default());
-        let probed = Probed::new(Echo::node(), Arc::clone(&set));
+        let probed = probed(Arc::clone(&set));
         assert!(probed.volumes().is_ok());
         let busy = Arc::new(Fault::each(|_| true, When::Before, FaultAction::Fail(OsError::BUSY)));
         let first = set.add(Arc::clone(&busy));

@@ -8,129 +8,114 @@ use std::time::Duration;
 use os::abi::{ControlCode, SecurityDescriptor};
 use os::{
     CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, Os, OsResult, PathForm,
-    Service, ServiceAccess, ServiceConfig, Time, U16Str, U16String, Uuid, WatchedWork, Wmi,
+    Service, ServiceAccess, Time, U16Str, U16String, Uuid, WatchedWork, Wmi,
 };
 
-/// What a [`Layered`] node does differently from the node below it.
+/// The changes that a [`Layered`] node makes to the calls of the node below it.
 ///
 /// Each method receives the object of the node below and forwards the call to it by default; a layer overrides the
 /// methods it changes. Calls without a method here are always forwarded. Add a method when a layer needs it.
 #[expect(missing_docs, reason = "each method is the primitive of the same name, on the object it receives")]
 pub trait Layer: Send + Sync + 'static {
+    /// Makes a call that the layer forwards. A layer that treats all calls alike overrides only this method.
+    fn around<T>(&self, call: impl FnOnce() -> T) -> T {
+        call()
+    }
+
     fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
-        node.open(path, how)
+        self.around(|| node.open(path, how))
     }
 
     fn device_interfaces(&self, node: &dyn Os, class: Uuid) -> OsResult<Vec<U16String>> {
-        node.device_interfaces(class)
+        self.around(|| node.device_interfaces(class))
     }
 
     fn reenumerate(&self, node: &dyn Os, interface: &U16Str) -> OsResult<()> {
-        node.reenumerate(interface)
+        self.around(|| node.reenumerate(interface))
     }
 
     fn volumes(&self, node: &dyn Os) -> OsResult<Vec<U16String>> {
-        node.volumes()
+        self.around(|| node.volumes())
     }
 
     fn volume_paths(&self, node: &dyn Os, volume: &U16Str) -> OsResult<Vec<U16String>> {
-        node.volume_paths(volume)
+        self.around(|| node.volume_paths(volume))
     }
 
     fn set_volume_mount_point(&self, node: &dyn Os, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
-        node.set_volume_mount_point(directory, volume)
+        self.around(|| node.set_volume_mount_point(directory, volume))
     }
 
     fn delete_volume_mount_point(&self, node: &dyn Os, directory: &U16Str) -> OsResult<()> {
-        node.delete_volume_mount_point(directory)
+        self.around(|| node.delete_volume_mount_point(directory))
     }
 
     fn firmware_table(&self, node: &dyn Os, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
-        node.firmware_table(provider, table, output)
-    }
-
-    fn registry_text(&self, node: &dyn Os, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
-        node.registry_text(key, value)
+        self.around(|| node.firmware_table(provider, table, output))
     }
 
     fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        parent.open_child(name, how)
+        self.around(|| parent.open_child(name, how))
     }
 
     fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        parent.open_below(path, how)
+        self.around(|| parent.open_below(path, how))
     }
 
     fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
-        handle.control(code, input, output)
+        self.around(|| handle.control(code, input, output))
     }
 
     fn query(&self, handle: &dyn Handle, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
-        handle.query(class, output)
+        self.around(|| handle.query(class, output))
     }
 
     fn set(&self, handle: &dyn Handle, class: FileInfo, input: &[u8]) -> OsResult<()> {
-        handle.set(class, input)
+        self.around(|| handle.set(class, input))
     }
 
     fn query_fs(&self, handle: &dyn Handle, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
-        handle.query_fs(class, output)
+        self.around(|| handle.query_fs(class, output))
     }
 
     fn list(&self, handle: &dyn Handle, restart: bool, output: &mut [u8]) -> OsResult<()> {
-        handle.list(restart, output)
+        self.around(|| handle.list(restart, output))
     }
 
     fn final_path(&self, handle: &dyn Handle, form: PathForm) -> OsResult<U16String> {
-        handle.final_path(form)
-    }
-
-    fn security_descriptor(&self, handle: &dyn Handle) -> OsResult<SecurityDescriptor> {
-        handle.security_descriptor()
+        self.around(|| handle.final_path(form))
     }
 
     fn read(&self, handle: &dyn Handle, offset: u64, output: &mut [u8]) -> OsResult<usize> {
-        handle.read(offset, output)
+        self.around(|| handle.read(offset, output))
     }
 
     fn flush(&self, handle: &dyn Handle) -> OsResult<()> {
-        handle.flush()
+        self.around(|| handle.flush())
     }
 
     fn close(&self, handle: Box<dyn Handle>) {
-        drop(handle);
-    }
-
-    fn service_config(&self, service: &dyn Service) -> OsResult<ServiceConfig> {
-        service.config()
-    }
-
-    fn service_state(&self, service: &dyn Service) -> OsResult<u32> {
-        service.state()
-    }
-
-    fn active_dependents(&self, service: &dyn Service) -> OsResult<Vec<U16String>> {
-        service.active_dependents()
+        self.around(|| drop(handle));
     }
 
     fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
-        wmi.query(namespace, wql, deadline)
+        self.around(|| wmi.query(namespace, wql, deadline))
     }
 
     fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
-        wmi.call(call, deadline)
+        self.around(|| wmi.call(call, deadline))
     }
 
     fn block_on(&self, clock: &dyn Clock, wait: Pin<&mut dyn Future<Output = ()>>) {
-        clock.block_on(wait);
+        self.around(|| clock.block_on(wait));
     }
 
     fn run_watched(&self, clock: &dyn Clock, patience: Duration, work: WatchedWork) -> bool {
-        clock.run_watched(patience, work)
+        self.around(|| clock.run_watched(patience, work))
     }
 }
 
-/// A node with a [`Layer`] around it. The layer also surrounds every handle and service that is opened through it.
+/// A node with a [`Layer`] around it. The layer also surrounds every handle that is opened through it.
 pub struct Layered<L> {
     node: Arc<dyn Os>,
     layer: Arc<L>,
@@ -173,8 +158,7 @@ impl<L: Layer> Os for Layered<L> {
     }
 
     fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
-        let service = self.node.open_service(name, access)?;
-        Ok(Box::new(LayeredService { service, layer: Arc::clone(&self.layer) }))
+        self.layer.around(|| self.node.open_service(name, access))
     }
 
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
@@ -182,7 +166,7 @@ impl<L: Layer> Os for Layered<L> {
     }
 
     fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
-        self.layer.registry_text(&*self.node, key, value)
+        self.layer.around(|| self.node.registry_text(key, value))
     }
 
     fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()> {
@@ -284,7 +268,7 @@ impl<L: Layer> Handle for LayeredHandle<L> {
     }
 
     fn security_descriptor(&self) -> OsResult<SecurityDescriptor> {
-        self.layer.security_descriptor(self.handle())
+        self.layer.around(|| self.handle().security_descriptor())
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
@@ -301,32 +285,5 @@ impl<L: Layer> Drop for LayeredHandle<L> {
         if let Some(handle) = self.handle.take() {
             self.layer.close(handle);
         }
-    }
-}
-
-struct LayeredService<L> {
-    service: Box<dyn Service>,
-    layer: Arc<L>,
-}
-
-impl<L: Layer> Service for LayeredService<L> {
-    fn config(&self) -> OsResult<ServiceConfig> {
-        self.layer.service_config(&*self.service)
-    }
-
-    fn state(&self) -> OsResult<u32> {
-        self.layer.service_state(&*self.service)
-    }
-
-    fn start(&self) -> OsResult<()> {
-        self.service.start()
-    }
-
-    fn stop(&self) -> OsResult<()> {
-        self.service.stop()
-    }
-
-    fn active_dependents(&self) -> OsResult<Vec<U16String>> {
-        self.layer.active_dependents(&*self.service)
     }
 }

@@ -3,9 +3,9 @@
 //! [`Probed`] forwards every primitive to the node and calls a [`Probe`] before and after it. One `Probed` stands for
 //! one process, such as one run of the daemon; a restarted daemon gets a new one around the same node.
 //!
-//! Death is not unwinding. After [`FaultAction::Die`] no call of the process reaches the node any more: its handles are
-//! closed, as the kernel closes them, and every later call fails with `OPERATION_ABORTED`, whether a destructor or another
-//! thread makes it. Work that the node has started, such as a WMI method, continues.
+//! A process that dies does not unwind. After [`FaultAction::Die`] no call of the process reaches the node: its handles are
+//! closed, as the kernel closes them, and every later call fails with `OPERATION_ABORTED`, even from a destructor or another
+//! thread. Work that the node has started, such as a WMI method, continues.
 
 mod changes;
 mod objects;
@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use os::{Clock, Handle, NtPath, Open, Os, OsError, OsResult, Service, ServiceAccess, U16Str, U16String, Uuid, Wmi};
 
-pub use changes::change_table;
 use objects::{ProbedClock, ProbedHandle, ProbedService, ProbedWmi};
 use process::ProbedProcess;
 
@@ -50,7 +49,7 @@ pub const PRIMITIVES: [&str; 25] = [
     "wmi",
 ];
 
-/// A call of a primitive. It contains no arguments other than names, and so no secrets.
+/// A call of a primitive. The names of objects are its only arguments, so it contains no secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// The number of primitives that the process called before this one.
@@ -64,12 +63,12 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns whether the name is that of a primitive, as far as its first word tells.
+    /// Returns whether the first word of the name is the first word of a primitive.
     pub(crate) fn is_primitive(name: &str) -> bool {
         name.split(' ').next().is_some_and(|word| PRIMITIVES.contains(&word))
     }
 
-    /// Returns whether the call cannot change the node, or is in the table of changes.
+    /// Returns whether the call cannot change the node, or is in the table in `probe/changes.md`.
     pub fn is_known_change(&self) -> bool {
         !self.mutates || changes::is_listed(&self.primitive)
     }
@@ -80,13 +79,15 @@ impl Call {
     }
 }
 
-/// What happens to a call.
+/// How a probe disturbs a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultAction {
     /// The call proceeds.
     Go,
     /// The call fails with this error: before it reaches the node, or after it did.
     Fail(OsError),
+    /// The WMI method returns this code: without doing its work, or after it has ended. Other calls proceed.
+    Return(u32),
     /// The call takes this much longer.
     Delay(Duration),
     /// The process dies.
@@ -108,7 +109,7 @@ pub enum Outcome {
     Died,
 }
 
-/// Observes every primitive that a process calls, and decides what happens to it.
+/// Observes every primitive that a process calls, and decides how to disturb the call.
 ///
 /// Reading the clock, sleeping and closing a handle are not primitives.
 pub trait Probe: Send + Sync {
@@ -134,7 +135,7 @@ impl<P: Probe + ?Sized> Probe for Arc<P> {
     }
 }
 
-/// Nested probes. The first is the outermost, nearest to the caller: it sees the failures that the later ones inject.
+/// Nested probes. The first probe is the outermost, nearest to the caller: it sees the failures that later probes inject.
 impl Probe for Vec<Arc<dyn Probe>> {
     fn before(&self, call: &Call) -> FaultAction {
         let mut delay = Duration::ZERO;
@@ -142,7 +143,9 @@ impl Probe for Vec<Arc<dyn Probe>> {
             match probe.before(call) {
                 FaultAction::Go => {}
                 FaultAction::Delay(more) => delay += more,
-                final_action @ (FaultAction::Fail(_) | FaultAction::Die) => return final_action,
+                final_action @ (FaultAction::Fail(_) | FaultAction::Return(_) | FaultAction::Die) => {
+                    return final_action;
+                }
             }
         }
         if delay.is_zero() { FaultAction::Go } else { FaultAction::Delay(delay) }
@@ -151,15 +154,22 @@ impl Probe for Vec<Arc<dyn Probe>> {
     fn after(&self, call: &Call, mut outcome: Outcome) -> FaultAction {
         let mut action = FaultAction::Go;
         for probe in self.iter().rev() {
-            match (probe.after(call, outcome), action) {
-                (FaultAction::Go, _) | (_, FaultAction::Die) | (FaultAction::Delay(_), FaultAction::Fail(_)) => {}
-                (FaultAction::Delay(more), FaultAction::Delay(delay)) => action = FaultAction::Delay(more + delay),
-                (delay @ FaultAction::Delay(_), FaultAction::Go) => action = delay,
-                (fail @ FaultAction::Fail(error), _) => {
-                    action = fail;
+            match probe.after(call, outcome) {
+                FaultAction::Delay(more) => match action {
+                    FaultAction::Go => action = FaultAction::Delay(more),
+                    FaultAction::Delay(delay) => action = FaultAction::Delay(more + delay),
+                    FaultAction::Fail(_) | FaultAction::Return(_) | FaultAction::Die => {}
+                },
+                FaultAction::Return(code) if action != FaultAction::Die => {
+                    action = FaultAction::Return(code);
+                    outcome = Outcome::Returned(code);
+                }
+                FaultAction::Fail(error) if action != FaultAction::Die => {
+                    action = FaultAction::Fail(error);
                     outcome = Outcome::Failed(error);
                 }
-                (FaultAction::Die, _) => {
+                FaultAction::Go | FaultAction::Fail(_) | FaultAction::Return(_) => {}
+                FaultAction::Die => {
                     action = FaultAction::Die;
                     outcome = Outcome::Died;
                 }
@@ -202,7 +212,7 @@ impl Os for Probed {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
         let mutates = how.disposition == os::Disposition::Create;
         let inner = self.process.run("open", path, mutates, || self.node().open(path, how))?;
-        Ok(ProbedHandle::wrap(&self.process, path.clone(), inner))
+        Ok(Box::new(ProbedHandle::new(&self.process, path.clone(), inner)))
     }
 
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
@@ -236,7 +246,7 @@ impl Os for Probed {
     fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
         let open = || self.node().open_service(name, access);
         let inner = self.process.run("open_service", &name.display(), false, open)?;
-        Ok(ProbedService::wrap(&self.process, name.to_string_lossy(), inner))
+        Ok(Box::new(ProbedService::new(&self.process, name.to_string_lossy(), inner)))
     }
 
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {

@@ -1,71 +1,53 @@
-//! A probe that lets another actor act between two calls of a process.
+//! A probe that lets another actor change the node between two calls of a process.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
+use crate::fault::{Fault, When};
 use crate::probe::{Call, FaultAction, Probe};
 
 /// A probe that runs a step once, right before a chosen call. The step may replace a directory with a junction or
 /// detach a disk.
 pub struct Race {
-    nth: u64,
-    matches: Box<dyn Fn(&Call) -> bool + Send + Sync>,
-    state: Mutex<State>,
-}
-
-struct State {
-    seen: u64,
-    step: Option<Box<dyn FnOnce() + Send>>,
-    taken_before: Option<Call>,
+    /// Chooses the call, which it does not disturb.
+    chosen: Fault,
+    step: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Race {
     /// Runs `step` before the call number `nth`, counted from 0.
     pub fn before(nth: u64, step: impl FnOnce() + Send + 'static) -> Self {
-        let state = State { seen: 0, step: Some(Box::new(step)), taken_before: None };
-        Self { nth, matches: Box::new(|_| true), state: Mutex::new(state) }
+        Self { chosen: Fault::at(nth, When::Before, FaultAction::Go), step: Mutex::new(Some(Box::new(step))) }
     }
 
     /// Counts only calls for which `matches` returns true.
     #[must_use]
     pub fn among(mut self, matches: impl Fn(&Call) -> bool + Send + Sync + 'static) -> Self {
-        self.matches = Box::new(matches);
+        self.chosen = self.chosen.among(matches);
         self
     }
 
     /// Returns the call before which the step ran, or `None` if there were too few calls.
     pub fn taken_before(&self) -> Option<Call> {
-        self.state().taken_before.clone()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.chosen.last_hit()
     }
 }
 
 impl fmt::Debug for Race {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "before call {}, taken before {:?}", self.nth, self.taken_before())
+        f.debug_struct("Race").field("taken_before", &self.taken_before()).finish_non_exhaustive()
     }
 }
 
 impl Probe for Race {
     fn before(&self, call: &Call) -> FaultAction {
-        let mut state = self.state();
-        if !(self.matches)(call) {
-            return FaultAction::Go;
-        }
-        let number = state.seen;
-        state.seen += 1;
-        if number != self.nth {
-            return FaultAction::Go;
-        }
-        let step = state.step.take();
-        state.taken_before = Some(call.clone());
-        // The step may make calls through the same probe, so the lock must not be held.
-        drop(state);
-        if let Some(step) = step {
-            step();
+        if self.chosen.chooses(call) {
+            self.chosen.hit(call);
+            // Release the lock before the step runs: the step may make calls through the same probe.
+            let step = self.step.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(step) = step {
+                step();
+            }
         }
         FaultAction::Go
     }
@@ -79,16 +61,16 @@ mod tests {
     use os::Os;
 
     use super::Race;
-    use crate::probe::tests::Echo;
-    use crate::probe::{Call, Probed};
+    use crate::probe::Call;
+    use crate::probe::tests::{Counted, probed};
 
     #[test]
     fn the_step_runs_once_right_before_its_call() {
-        let node = Echo::node();
-        let (seen, at) = (node.clone(), Arc::new(AtomicU64::new(u64::MAX)));
+        let node = Arc::new(Counted::new());
+        let (seen, at) = (Arc::clone(&node), Arc::new(AtomicU64::new(u64::MAX)));
         let when = Arc::clone(&at);
         let race = Arc::new(Race::before(1, move || when.store(seen.calls(), Ordering::SeqCst)));
-        let probed = Probed::new(node, Arc::clone(&race));
+        let probed = node.process(Arc::clone(&race));
         for _ in 0..3 {
             probed.volumes().expect("volumes");
         }
@@ -99,7 +81,7 @@ mod tests {
     #[test]
     fn a_step_whose_call_is_not_made_does_not_run() {
         let race = Arc::new(Race::before(0, || panic!("the step ran")).among(Call::is_wmi));
-        Probed::new(Echo::node(), Arc::clone(&race)).volumes().expect("volumes");
+        probed(Arc::clone(&race)).volumes().expect("volumes");
         assert_eq!(race.taken_before(), None);
     }
 }

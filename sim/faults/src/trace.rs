@@ -29,7 +29,7 @@ pub struct Record {
     pub outcome: Outcome,
 }
 
-/// The number of calls. The difference of two counts is the number of calls between them.
+/// Numbers of calls. Subtract two of them for the calls in between.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// The number of all primitives.
@@ -48,7 +48,7 @@ impl Trace {
         trace
     }
 
-    /// Returns a probe that only counts calls, so that it does not use more and more memory.
+    /// Returns a probe that only counts calls, so that its memory does not grow.
     pub fn counting() -> Self {
         Self::default()
     }
@@ -109,13 +109,13 @@ mod tests {
     use os::{Namespace, Os, OsError, Time};
 
     use super::Trace;
-    use crate::probe::tests::{Echo, path};
-    use crate::probe::{Outcome, Probed};
+    use crate::probe::Outcome;
+    use crate::probe::tests::{path, probed};
 
     #[test]
     fn the_difference_of_two_counts_is_the_number_of_calls_between_them() {
         let trace = Arc::new(Trace::counting());
-        let probed = Probed::new(Echo::node(), Arc::clone(&trace));
+        let probed = probed(Arc::clone(&trace));
         probed.volumes().expect("volumes");
         let before = trace.counts();
         probed.volumes().expect("volumes");
@@ -129,11 +129,11 @@ mod tests {
     #[test]
     fn a_record_has_the_call_its_object_and_its_outcome() {
         let trace = Arc::new(Trace::recording());
-        let probed = Probed::new(Echo::node(), Arc::clone(&trace));
+        let probed = probed(Arc::clone(&trace));
         let how = os::Open::existing(os::Access::empty(), os::Options::empty());
-        let drive = probed.open(&path("C:"), &how).expect("a drive");
-        let child = drive.open_child(&os::U16String::from_str("var"), &how).expect("a directory");
-        assert_eq!(child.flush(), Err(OsError::INVALID_FUNCTION));
+        let root = probed.open(&path(r"C:\"), &how).expect("a directory");
+        let child = root.open_child(&os::U16String::from_str("var"), &how).expect("a directory");
+        assert_eq!(child.flush(), Err(OsError::ACCESS_DENIED));
         let lines: Vec<_> = trace
             .take()
             .into_iter()
@@ -142,9 +142,9 @@ mod tests {
         assert_eq!(
             lines,
             [
-                (0, "open".into(), r"\??\C:".to_owned(), Outcome::Done),
+                (0, "open".into(), r"\??\C:\".to_owned(), Outcome::Done),
                 (1, "open_child".into(), r"\??\C:\var".to_owned(), Outcome::Done),
-                (2, "flush".into(), r"\??\C:\var".to_owned(), Outcome::Failed(OsError::INVALID_FUNCTION)),
+                (2, "flush".into(), r"\??\C:\var".to_owned(), Outcome::Failed(OsError::ACCESS_DENIED)),
             ]
         );
     }

@@ -21,7 +21,7 @@ pub fn node() -> Builder {
 
 /// Builds a node. Each method adds an object, or changes the disk, server, share, target or service that was added last.
 ///
-/// A method panics if it has no object to change, which is a mistake in the test.
+/// A method panics if no such object was added: the test is wrong.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Builder {
@@ -47,7 +47,7 @@ impl Builder {
         self
     }
 
-    /// Disables automatic mounting, as `mountvol /N` does: a volume that arrives stays offline, unless it has a mount point.
+    /// Disables automatic mounting (`mountvol /N`): a volume that arrives stays offline unless it has a mount point.
     pub fn no_automount(mut self) -> Self {
         self.description.no_automount = true;
         self
@@ -80,7 +80,7 @@ impl Builder {
         self.change(|disk| disk.sector_size = bytes)
     }
 
-    /// Makes a policy take the disk offline again so many times after it was brought online.
+    /// Makes a policy take the disk offline again the next `times` times that it is brought online.
     pub fn offline_again(self, times: u32) -> Self {
         self.change(|disk| disk.offline_again = times)
     }
@@ -110,7 +110,7 @@ impl Builder {
         self.change(|disk| disk.serial = Some(serial.to_owned()))
     }
 
-    /// Sets the serial number of the disk in the words of the storage provider.
+    /// Sets the serial number that the storage provider reports for the disk.
     pub fn provider_serial(self, serial: &str) -> Self {
         self.change(|disk| disk.provider_serial = Some(serial.to_owned()))
     }
@@ -153,7 +153,8 @@ impl Builder {
         self.change(|disk| disk.content = Content::Superfloppy)
     }
 
-    /// Gives the volume a file system, such as `NTFS`, `ReFS` or `FAT32`, or a raw disk one that Windows does not know.
+    /// Gives the volume a file system, such as `NTFS`, `ReFS` or `FAT32`. Gives a raw disk a file system that Windows does
+    /// not know, such as `ext4`.
     pub fn formatted(self, file_system: &str) -> Self {
         self.change(|disk| disk.file_system = Some(file_system.to_owned()))
     }
@@ -238,7 +239,7 @@ impl Builder {
         })
     }
 
-    /// Makes the root of the share one that may not be listed.
+    /// Forbids clients to list the root directory of the share.
     pub fn unlistable(self) -> Self {
         self.server(|server| server.shares.last_mut().expect("add a share first").listable = false)
     }
@@ -260,7 +261,7 @@ impl Builder {
             address: portal.address,
             port: portal.port,
             reachable: true,
-            slow_milliseconds: 0,
+            answer_takes: Duration::ZERO,
         });
         self
     }
@@ -330,10 +331,9 @@ impl Builder {
 
     /// Sets how long the service takes to start and to stop.
     pub fn slow(self, span: Duration) -> Self {
-        let milliseconds = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         self.change_service(|service| {
-            service.start_milliseconds = milliseconds;
-            service.stop_milliseconds = milliseconds;
+            service.start_takes = span;
+            service.stop_takes = span;
         })
     }
 

@@ -1,4 +1,4 @@
-//! Simulates time: the clock of the node, and the lock around the state that the clock changes.
+//! Simulates time: the node's clock, and the lock of the state that the clock changes.
 
 pub(crate) mod timing;
 mod watched_step;
@@ -19,19 +19,19 @@ use crate::state::State;
 /// How long a blocked thread waits for the other threads before it advances simulated time.
 const WAKE_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// When simulated time follows the wall clock: how often it catches up while no calls are made, and how often a waiting
-/// thread looks at the state.
+/// How often, when simulated time follows the wall clock, an idle node advances its time and a waiting thread reads the
+/// state.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What advances the simulated time.
+/// How simulated time advances.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum ClockMode {
-    /// Any thread that waits.
+    /// Each thread that waits advances it.
     #[default]
     AutoAdvance,
-    /// Only [`crate::Sim::advance`].
+    /// Only [`crate::Sim::advance`] advances it.
     Held,
-    /// The wall clock: the simulated time at this instant, and what has passed since.
+    /// It follows the wall clock: at this instant the simulated time was this.
     Real(Instant, Duration),
 }
 
@@ -52,7 +52,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// Advances simulated time to the wall clock, if it follows that.
+    /// Advances simulated time to the wall clock, if simulated time follows the wall clock.
     fn catch_up(&mut self) {
         if let ClockMode::Real(since, then) = self.mode {
             self.state.advance_to(then + since.elapsed());
@@ -74,7 +74,7 @@ impl SharedState {
         self.this.upgrade().expect("the caller holds a reference")
     }
 
-    /// Locks the state and runs `act` on it. Runs no callbacks: the caller may hold a lock that a callback takes.
+    /// Locks the state and runs `act` on it. Does not run callbacks, because the caller may hold a lock that a callback takes.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let mut guard = self.lock();
         let result = act(&mut guard.state);
@@ -96,8 +96,8 @@ impl SharedState {
         guard
     }
 
-    /// Unlocks the state, and wakes the threads that wait for a change of it. With the wall clock they wait for an event,
-    /// whose time they know, and wake by themselves: calls in the meantime, thousands in a second, do not wake them.
+    /// Unlocks the state and wakes the threads that wait for a change. Does not wake them if time follows the wall clock: a
+    /// waiting thread then knows when the next event is due, and thousands of calls a second would wake it for nothing.
     fn unlock(&self, guard: MutexGuard<'_, Inner>) {
         let wakes = guard.waiting > 0 && !matches!(guard.mode, ClockMode::Real(..));
         drop(guard);
@@ -172,7 +172,7 @@ impl SharedState {
         }
     }
 
-    /// Advances the time to the next event, if waiting threads advance it.
+    /// In [`ClockMode::AutoAdvance`], advances the time to the next event.
     fn advance_to_next_event(&self) {
         let mut guard = self.lock();
         if let (ClockMode::AutoAdvance, Some(next)) = (guard.mode, guard.state.next_event()) {
@@ -194,7 +194,7 @@ impl SharedState {
     }
 }
 
-/// Lets the events that are due happen, and returns how long to sleep.
+/// Lets the due events happen, and returns how long to sleep until the next step.
 fn next_step(shared: &Weak<SharedState>) -> Option<Duration> {
     let shared = shared.upgrade()?;
     let (now, next) = shared.with_callbacks(|state| (state.now, state.next_event()));
@@ -215,11 +215,11 @@ impl Clock for SharedState {
         self.wait(until, |_| None::<()>);
     }
 
-    /// Waits in real time, without advancing simulated time. Only what `work` itself waits for counts as its time, so that
-    /// no other thread makes it late by advancing simulated time while the machine is busy.
+    /// Waits in real time, without advancing simulated time. Counts only the simulated time that `work` itself waits. So no
+    /// other thread makes `work` late by advancing simulated time while the machine is busy.
     ///
-    /// If waiting threads advance the time, waits in any case until `work` has ended: a run then has one outcome, and leaves
-    /// no thread behind.
+    /// In [`ClockMode::AutoAdvance`], waits until `work` has ended even if it is late, so that every run has the same outcome
+    /// and leaves no thread behind.
     fn run_watched(&self, patience: Duration, work: WatchedWork) -> bool {
         let (thread, late) = watched_step::spawn(patience, work);
         let is_late = late.recv().is_ok();
@@ -238,7 +238,7 @@ impl Clock for SharedState {
             if !woken.flag.load(Ordering::Acquire) {
                 thread::park_timeout(WAKE_TIMEOUT);
             }
-            // If no other thread woke this one, it can only be waiting for simulated time to pass.
+            // No other thread has woken this thread, so it must be waiting for simulated time to pass.
             if !woken.flag.swap(false, Ordering::AcqRel) {
                 self.advance_to_next_event();
             }

@@ -1,17 +1,18 @@
-//! The description of a node: what a TOML file contains and what the builder collects.
+//! The description of a node, which a node file in TOML contains and the builder collects.
 
 mod check;
 mod from_description;
-mod print;
+mod from_state;
 pub(crate) mod quantity;
 
 use std::fmt;
 
 use os::Uuid;
 use os::abi::BusType;
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::clock::timing::Timing;
+use crate::description::quantity::NumberOrText;
 use crate::hex;
 use crate::iscsi::{Portal, Target};
 use crate::services::ServiceModel;
@@ -20,12 +21,12 @@ use crate::smb::{Mapping, Server};
 /// A node: its disks, files and services, and the servers on its network.
 ///
 /// Every node has the system disk, number 0. It is not described.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Description {
-    /// The serial number in the firmware's tables, if they have one.
+    /// The serial number in the firmware's tables. Default: none.
     pub bios_serial: Option<String>,
-    /// Whether the mount manager leaves the volumes that arrive offline (`mountvol /N`), unless they have a mount point.
+    /// Whether a volume that arrives stays offline unless it has a mount point (`mountvol /N`).
     pub no_automount: bool,
     /// How long operations take.
     pub timing: Timing,
@@ -53,85 +54,71 @@ pub struct Description {
 }
 
 /// A disk.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct DiskDescription {
-    /// The size when the disk was partitioned: bytes, or a text such as `10 GiB`.
-    #[serde(deserialize_with = "quantity::size")]
+    /// The size in bytes when the disk was partitioned. A node file may have a text such as `10 GiB`.
+    #[serde(with = "quantity::size")]
     pub size: u64,
-    /// The size that the disk has grown to since.
-    #[serde(default, deserialize_with = "quantity::some_size")]
+    /// The size in bytes that the disk has grown to since.
+    #[serde(with = "quantity::some_size")]
     pub grown_to: Option<u64>,
-    /// The number of the disk. Default: the lowest free one.
-    #[serde(default)]
+    /// The number of the disk. Default: the lowest free number.
     pub number: Option<u32>,
     /// The bus that the disk is on, by name (`scsi`, `iscsi`, `sas`, `sata`, `vhd`, `spaces`, `nvme`) or by number
     /// (`STORAGE_BUS_TYPE`). Default: `sas`.
-    #[serde(default = "sas", deserialize_with = "bus")]
+    #[serde(with = "bus")]
     pub bus: u32,
-    /// The location (`MSFT_Disk.Location`). Default: one with the number of the disk as LUN.
-    #[serde(default)]
+    /// The location (`MSFT_Disk.Location`). Default: a location whose LUN is the number of the disk.
     pub location: Option<String>,
-    /// The serial number; an empty text for none. Default: a generated one.
-    #[serde(default)]
+    /// The serial number. An empty text means no serial number. Default: a generated number.
     pub serial: Option<String>,
-    /// The serial number in the words of the storage provider (`MSFT_Disk.SerialNumber`), if they differ.
-    #[serde(default)]
+    /// The serial number that the storage provider reports (`MSFT_Disk.SerialNumber`). Default: `serial`.
     pub provider_serial: Option<String>,
     /// The identifier of page 83.
-    #[serde(default)]
     pub page83: Page83,
     /// The size of a logical sector in bytes: 512, or 4096 for a 4Kn disk.
-    #[serde(default = "sector")]
     pub sector_size: u32,
     /// Whether the disk is offline.
-    #[serde(default)]
     pub offline: bool,
     /// How many times a policy takes the disk offline again after it was brought online.
-    #[serde(default)]
     pub offline_again: u32,
     /// Whether the disk is read-only.
-    #[serde(default)]
     pub read_only: bool,
     /// The partition table and partitions.
-    #[serde(default)]
     pub content: Content,
-    /// The file system on the volume, such as `NTFS`; on a raw disk one that Windows does not know, such as `ext4`.
-    #[serde(default)]
+    /// The file system on the volume, such as `NTFS`. On a raw disk a file system that Windows does not know, such as `ext4`.
     pub file_system: Option<String>,
-    /// The size of the file system, if it is smaller than the partition because growing it was interrupted.
-    #[serde(default, deserialize_with = "quantity::some_size")]
+    /// The size of the file system in bytes, if it is smaller than the partition because growing it was interrupted.
+    #[serde(with = "quantity::some_size")]
     pub file_system_size: Option<u64>,
-    /// The size of the data partition, if it is smaller than the disk allows.
-    #[serde(default, deserialize_with = "quantity::some_size")]
+    /// The size of the data partition in bytes. Default: the largest possible size.
+    #[serde(with = "quantity::some_size")]
     pub partition_size: Option<u64>,
     /// Whether the volume can be read.
-    #[serde(default)]
     pub volume: VolumeHealth,
-    /// The GUID of the volume. Default: a generated one.
-    #[serde(default, deserialize_with = "guid")]
+    /// The GUID of the volume. Default: a generated GUID.
     pub volume_id: Option<Uuid>,
     /// The extents of the volume on other disks.
-    #[serde(default)]
     pub spans: Vec<Span>,
 }
 
 /// An extent of a volume on another disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Span {
     /// The number of the disk.
     pub disk: u32,
-    /// Its offset.
-    #[serde(deserialize_with = "quantity::size")]
+    /// Its offset in bytes.
+    #[serde(with = "quantity::size")]
     pub offset: u64,
-    /// Its length.
-    #[serde(deserialize_with = "quantity::size")]
+    /// Its length in bytes.
+    #[serde(with = "quantity::size")]
     pub length: u64,
 }
 
 /// The page-83 identifier of a disk.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Page83 {
     /// A binary identifier that no other disk has.
@@ -142,12 +129,12 @@ pub enum Page83 {
     /// A vendor-specific text.
     Ascii(String),
     /// Bytes, which a file gives in hexadecimal.
-    #[serde(deserialize_with = "hex::deserialize")]
+    #[serde(with = "hex")]
     Binary(Vec<u8>),
 }
 
 /// The partition table and partitions of a disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
     /// No partition table.
@@ -164,7 +151,7 @@ pub enum Content {
 }
 
 /// Whether the file system of a volume can be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VolumeHealth {
     /// It can be read.
@@ -179,7 +166,7 @@ pub enum VolumeHealth {
 }
 
 /// A file, directory, link or mount point.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum FileDescription {
     /// A directory and its missing parents.
@@ -192,7 +179,7 @@ pub enum FileDescription {
         /// The path.
         path: String,
         /// Its content: a text, or bytes in hexadecimal as `{ hex = "00ff" }`.
-        #[serde(default, deserialize_with = "content")]
+        #[serde(default, with = "content")]
         content: Vec<u8>,
     },
     /// A symbolic link and its missing parent directories.
@@ -252,9 +239,9 @@ impl Description {
         Ok(description)
     }
 
-    /// Parses a description whose targets may be at portals that it does not have.
+    /// Parses a description without checking that it has the portals of its targets.
     pub(crate) fn parse(text: &str) -> Result<Self, DescriptionError> {
-        // The full text of the error would quote the line, which may hold a password.
+        // The full text of the error quotes the line, which may contain a password.
         let description: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
             DescriptionError(format!("line {line}: {}", error.message()))
@@ -264,19 +251,18 @@ impl Description {
     }
 }
 
-impl DiskDescription {
-    /// Returns a raw disk of `bytes` that is online and writable.
-    pub fn new(bytes: u64) -> Self {
+impl Default for DiskDescription {
+    fn default() -> Self {
         Self {
-            size: bytes,
+            size: 0,
             grown_to: None,
             number: None,
-            bus: sas(),
+            bus: BusType::SAS.0,
             location: None,
             serial: None,
             provider_serial: None,
             page83: Page83::Unique,
-            sector_size: sector(),
+            sector_size: 512,
             offline: false,
             offline_again: 0,
             read_only: false,
@@ -291,68 +277,78 @@ impl DiskDescription {
     }
 }
 
-fn sector() -> u32 {
-    512
-}
-
-fn sas() -> u32 {
-    BusType::SAS.0
-}
-
-const BUSES: [(&str, BusType); 7] = [
-    ("scsi", BusType::SCSI),
-    ("iscsi", BusType::ISCSI),
-    ("sas", BusType::SAS),
-    ("sata", BusType::SATA),
-    ("vhd", BusType::FILE_BACKED_VIRTUAL),
-    ("spaces", BusType::SPACES),
-    ("nvme", BusType::NVME),
-];
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum NumberOrText {
-    Number(u64),
-    Text(String),
-}
-
-fn bus<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
-    match NumberOrText::deserialize(from)? {
-        NumberOrText::Number(number) => u32::try_from(number).map_err(D::Error::custom),
-        NumberOrText::Text(name) => {
-            let known = BUSES.iter().find(|(known, _)| *known == name);
-            known.map(|(_, bus)| bus.0).ok_or_else(|| {
-                D::Error::custom(format!(
-                    "unknown bus {name:?}: use {} or a number",
-                    BUSES.map(|(known, _)| known).join(", ")
-                ))
-            })
-        }
+impl DiskDescription {
+    /// Returns a raw disk of `bytes` that is online and writable.
+    pub fn new(bytes: u64) -> Self {
+        Self { size: bytes, ..Self::default() }
     }
 }
 
-fn guid<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Uuid>, D::Error> {
-    let text = String::deserialize(from)?;
-    text.parse().map(Some).map_err(|_| D::Error::custom(format!("{text:?} is not a GUID")))
+/// Reads and writes a bus: a name or a number.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
+mod bus {
+    use super::{BusType, Deserialize, Deserializer, NumberOrText, Serialize, Serializer};
+    use serde::de::Error;
+
+    const NAMES: [(&str, BusType); 7] = [
+        ("scsi", BusType::SCSI),
+        ("iscsi", BusType::ISCSI),
+        ("sas", BusType::SAS),
+        ("sata", BusType::SATA),
+        ("vhd", BusType::FILE_BACKED_VIRTUAL),
+        ("spaces", BusType::SPACES),
+        ("nvme", BusType::NVME),
+    ];
+
+    pub(super) fn serialize<S: Serializer>(number: &u32, to: S) -> Result<S::Ok, S::Error> {
+        match NAMES.iter().find(|(_, bus)| bus.0 == *number) {
+            Some((name, _)) => name.serialize(to),
+            None => number.serialize(to),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+        let name = match NumberOrText::deserialize(from)? {
+            NumberOrText::Number(number) => return u32::try_from(number).map_err(D::Error::custom),
+            NumberOrText::Text(name) => name,
+        };
+        let known = NAMES.iter().find(|(known, _)| *known == name);
+        known.map(|(_, bus)| bus.0).ok_or_else(|| {
+            let names = NAMES.map(|(known, _)| known).join(", ");
+            D::Error::custom(format!("unknown bus {name:?}: use {names} or a number"))
+        })
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum FileContent {
-    Text(String),
-    Bytes(Hex),
-}
+/// Reads and writes the content of a file: a text, or bytes in hexadecimal.
+mod content {
+    use super::{Deserialize, Deserializer, Serialize, Serializer, hex};
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Hex {
-    #[serde(deserialize_with = "hex::deserialize")]
-    hex: Vec<u8>,
-}
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum FileContent {
+        Text(String),
+        Bytes(Hex),
+    }
 
-fn content<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
-    Ok(match FileContent::deserialize(from)? {
-        FileContent::Text(text) => text.into_bytes(),
-        FileContent::Bytes(Hex { hex }) => hex,
-    })
+    #[derive(Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Hex {
+        #[serde(with = "hex")]
+        hex: Vec<u8>,
+    }
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        match str::from_utf8(bytes) {
+            Ok(text) => text.serialize(to),
+            Err(_) => Hex { hex: bytes.to_vec() }.serialize(to),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        Ok(match FileContent::deserialize(from)? {
+            FileContent::Text(text) => text.into_bytes(),
+            FileContent::Bytes(Hex { hex }) => hex,
+        })
+    }
 }

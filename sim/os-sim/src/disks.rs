@@ -1,4 +1,4 @@
-//! Simulates disks, their partitions and the volumes on them: what the medium holds and what Windows knows of it.
+//! Simulates disks, partitions and volumes: their content, and the part of it that Windows has detected.
 
 pub(crate) mod disk_ioctls;
 mod hotplug;
@@ -12,6 +12,7 @@ use std::time::Duration;
 use os::abi::{ASSOCIATION_DEVICE, BASIC_DATA, DISK_INTERFACE, DiskAttributes, MSFT_RESERVED};
 use os::{OsError, OsResult, Uuid};
 
+use crate::description::Span;
 use crate::files::file_system::FileSystem;
 
 /// The bytes in a logical sector of most disks.
@@ -22,6 +23,10 @@ pub(crate) const ALIGNMENT: u64 = 1 << 20;
 const GPT_ENTRIES: u64 = 128 * 128;
 /// The end of the Microsoft reserved partition.
 const RESERVED_END: u64 = 16 << 20;
+
+/// The vendor and the product of every disk, as the device reports them.
+pub(crate) const VENDOR: &str = "Msft    ";
+pub(crate) const PRODUCT: &str = "Virtual Disk    ";
 
 /// A disk.
 #[derive(Clone, Debug)]
@@ -39,16 +44,14 @@ pub(crate) struct Disk {
     pub system: bool,
     /// Whether Windows has detected the disk. A rescan sets it.
     pub visible: bool,
-    /// Whether the storage provider knows the disk. It learns of it some time after Windows has detected it.
+    /// Whether the storage provider knows the disk. The provider learns of a disk some time after Windows has detected it.
     pub known_to_provider: bool,
     /// How many more times a policy takes the disk offline again after it was brought online.
     pub offline_again: u32,
     pub bus: u32,
     pub location: String,
-    pub vendor: String,
-    pub product: String,
     pub serial: Option<String>,
-    /// The serial number in the words of the storage provider, if they differ.
+    /// The serial number that the storage provider reports. Default: `serial`.
     pub provider_serial: Option<String>,
     /// The identifiers of page 83; `None` if the device does not support the page.
     pub identifiers: Option<Vec<Identifier>>,
@@ -58,12 +61,12 @@ pub(crate) struct Disk {
     /// The file system, unknown to Windows, that begins in the first sector of a raw disk.
     pub foreign: Option<String>,
     pub partitions: Vec<Partition>,
-    /// What the storage provider has cached of the disk.
+    /// The data of the disk in the storage provider's cache.
     pub provider_cache: ProviderCache,
-    /// The offsets of the partitions that the storage provider has cached. Assumed: it does not learn by itself of a
-    /// partition that another program deletes by a control code, and computes from them how far a partition can grow.
+    /// The offsets of the partitions in the storage provider's cache, from which the provider computes how far a partition can
+    /// grow. Assumed: the provider does not notice that another program deletes a partition by a control code.
     pub provider_offsets: Vec<u64>,
-    /// The iSCSI logical unit behind the disk, if it is one.
+    /// The iSCSI logical unit of an iSCSI disk.
     pub lun_id: Option<Uuid>,
 }
 
@@ -98,7 +101,19 @@ pub(crate) enum Layout {
     Superfloppy,
 }
 
-/// What the storage provider last read of a disk.
+impl Layout {
+    /// Returns the name that views and snapshots show.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Mbr { .. } => "mbr",
+            Self::Gpt { .. } => "gpt",
+            Self::Superfloppy => "superfloppy",
+        }
+    }
+}
+
+/// The data of a disk in the storage provider's cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProviderCache {
     pub size: u64,
@@ -124,29 +139,30 @@ pub(crate) enum PartitionKind {
 }
 
 /// The volume in a partition.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Volume {
     pub id: Uuid,
     /// Whether Windows shows the volume. It arrives some time after its disk came online.
     pub arrived: bool,
-    /// Whether the mount manager has left the volume offline: it can be opened, and has no I/O.
+    /// Whether the mount manager has left the volume offline: the volume can be opened, but its I/O fails.
     pub offline: bool,
-    /// Whether the storage provider knows the volume. It learns of it some time after its arrival.
+    /// Whether the storage provider knows the volume. The provider learns of a volume some time after its arrival.
     pub known_to_provider: bool,
     pub writability: Writability,
     pub health: Health,
     pub file_system: Option<FileSystem>,
-    /// The file system that the medium names but that cannot be mounted.
+    /// The name of a file system on the medium that Windows cannot mount.
     pub recognised: Option<String>,
     /// How many times it was formatted.
     pub formats: u32,
     /// The extents on other disks, as disk number, offset and length.
-    pub further_extents: Vec<(u32, u64, u64)>,
+    pub further_extents: Vec<Span>,
 }
 
 /// Whether a volume can be written. The volume of a new partition is read-only for some time after its arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Writability {
+    #[default]
     Writable,
     /// The volume is new and has not arrived.
     NotYet,
@@ -155,8 +171,9 @@ pub(crate) enum Writability {
 }
 
 /// Whether the content of a volume can be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Health {
+    #[default]
     Readable,
     /// Locked by BitLocker.
     Locked,
@@ -176,13 +193,7 @@ impl Disk {
     /// Returns the path of the disk's device interface.
     pub(crate) fn interface(&self) -> String {
         let bus = if self.bus == os::abi::BusType::NVME.0 { "nvme" } else { "scsi" };
-        let clean = |text: &str| text.trim().to_lowercase().replace(' ', "_");
-        format!(
-            r"\\?\{bus}#disk&ven_{}&prod_{}#{}#{{{DISK_INTERFACE}}}",
-            clean(&self.vendor),
-            clean(&self.product),
-            self.instance
-        )
+        format!(r"\\?\{bus}#disk&ven_msft&prod_virtual_disk#{}#{{{DISK_INTERFACE}}}", self.instance)
     }
 
     /// Returns the first usable byte of a GPT disk: after the protective MBR, the header and the entries.
@@ -278,6 +289,10 @@ impl Disk {
         self.provider_offsets = self.partitions.iter().map(|part| part.offset).collect();
     }
 
+    pub(crate) fn partition(&self, number: u32) -> Option<&Partition> {
+        self.partitions.iter().find(|part| part.number == number)
+    }
+
     pub(crate) fn partition_mut(&mut self, number: u32) -> Option<&mut Partition> {
         self.partitions.iter_mut().find(|part| part.number == number)
     }
@@ -302,7 +317,7 @@ impl Disk {
         self.provider_reads_partitions();
     }
 
-    /// Puts other data than that of the disk in the storage provider's cache.
+    /// Puts wrong data in the storage provider's cache.
     pub(crate) fn make_cache_stale(&mut self) {
         let attributes = self.attributes ^ (DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY);
         self.provider_cache = ProviderCache { size: self.cached_size / 2, attributes };
@@ -331,18 +346,7 @@ impl Partition {
 
 impl Volume {
     pub(crate) fn new(id: Uuid) -> Self {
-        Self {
-            id,
-            arrived: false,
-            offline: false,
-            known_to_provider: false,
-            writability: Writability::Writable,
-            health: Health::Readable,
-            file_system: None,
-            recognised: None,
-            formats: 0,
-            further_extents: Vec::new(),
-        }
+        Self { id, ..Self::default() }
     }
 
     /// Returns the file system, or the error that reading the volume gives.
@@ -359,38 +363,18 @@ impl Volume {
 }
 
 #[cfg(test)]
-pub(crate) fn example(size: u64) -> Disk {
-    Disk {
-        number: 1,
-        size,
-        cached_size: size,
-        sector: SECTOR,
-        attributes: 0,
-        system: false,
-        visible: true,
-        known_to_provider: true,
-        offline_again: 0,
-        bus: os::abi::BusType::SAS.0,
-        location: String::new(),
-        vendor: "Msft".into(),
-        product: "Virtual Disk".into(),
-        serial: None,
-        provider_serial: None,
-        identifiers: None,
-        instance: "1".into(),
-        layout: Layout::Raw,
-        foreign: None,
-        partitions: Vec::new(),
-        provider_cache: ProviderCache { size, attributes: 0 },
-        provider_offsets: Vec::new(),
-        lun_id: None,
-    }
-}
-
-#[cfg(test)]
 mod tests {
-    use super::{ALIGNMENT, BASIC_DATA, PartitionKind, example};
     use os::Uuid;
+
+    use super::{ALIGNMENT, BASIC_DATA, Disk, PartitionKind};
+    use crate::description::DiskDescription;
+    use crate::state::State;
+
+    fn example(size: u64) -> Disk {
+        let mut state = State::default();
+        let device = state.new_disk(&DiskDescription::new(size)).expect("the description is valid");
+        state.disks[&device].clone()
+    }
 
     #[test]
     fn the_gpt_of_a_disk_with_sectors_of_4096_bytes_takes_six_sectors_and_its_backup_five() {

@@ -1,7 +1,7 @@
-//! File operations that do not go through csi-proxy: those of a driver's container, or of an attacker in it.
+//! File operations that do not go through csi-proxy: the operations of a driver's container, or of an attacker in it.
 //!
 //! Paths are Win32 paths as a program writes them: slashes become backslashes, `.` and `..` are resolved in the text, and
-//! a path without a drive is on `C:`. Results are those of Go's `os` package on Windows.
+//! a path without a drive is on `C:`. Results are the results of Go's `os` package on Windows.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use os::{Access, NtPath, OsError, OsResult, Share, U16String, Uuid};
 
 use crate::clock::SharedState;
 use crate::disks::mount_manager::{Mount, MountPoint};
-use crate::files::file_system::{Body, FileId, Oplock};
+use crate::files::file_system::{Body, FileId, FileRecord, Oplock};
 use crate::files::path_resolution::{AtLink, ParsedPath, Resolved};
 use crate::files::reparse_point::{self, Target};
 use crate::state::{FsId, State};
@@ -21,12 +21,16 @@ pub struct External<'a>(pub(crate) &'a SharedState);
 
 impl External<'_> {
     /// Runs `act` without letting time pass for the network.
-    fn with<R>(self, act: impl FnOnce(&mut State) -> R) -> R {
+    pub(crate) fn with<R>(self, act: impl FnOnce(&mut State) -> R) -> R {
         self.0.with(|state| {
             let result = act(state);
             state.network_time = Duration::ZERO;
             result
         })
+    }
+
+    fn change(self, path: &str, follow_last: bool, change: impl FnOnce(&mut FileRecord)) -> OsResult<()> {
+        self.with(|state| state.record_at_mut(path, follow_last).map(change))
     }
 
     /// Creates a directory and its missing parents (`os.MkdirAll`).
@@ -47,44 +51,31 @@ impl External<'_> {
     /// Reads a file (`os.ReadFile`).
     pub fn read(&self, path: &str) -> OsResult<Vec<u8>> {
         self.with(|state| {
-            let (fs, file) = state.existing(path, true)?;
-            match &state.file_system(&fs)?.record(file)?.body {
-                Body::File(data) => Ok(data.clone()),
-                Body::Directory(_) => Err(OsError::INVALID_FUNCTION),
-            }
+            let file = state.record_at(path, true)?;
+            if file.is_directory() { Err(OsError::INVALID_FUNCTION) } else { Ok(file.data().to_vec()) }
         })
     }
 
     /// Returns the names in a directory in order (`os.ReadDir`).
     pub fn read_dir(&self, path: &str) -> OsResult<Vec<String>> {
         self.with(|state| {
-            let (fs, file) = state.existing(path, true)?;
-            let children = state.file_system(&fs)?.record(file)?.children().ok_or(OsError::DIRECTORY)?;
+            let children = state.record_at(path, true)?.children().ok_or(OsError::DIRECTORY)?;
             Ok(children.keys().map(ToString::to_string).collect())
         })
     }
 
-    /// Returns the target of a link or mount point as Go's `os.Readlink` does.
+    /// Returns the target of a link or mount point (`os.Readlink`).
     pub fn read_link(&self, path: &str) -> OsResult<String> {
         self.with(|state| {
-            let (fs, file) = state.existing(path, false)?;
-            let file = state.file_system(&fs)?.record(file)?;
-            let data = file.reparse.as_deref().ok_or(OsError::NOT_A_REPARSE_POINT)?;
-            match reparse_point::target(data)? {
-                Target::Relative(target) => Ok(String::from_utf16_lossy(&target)),
-                Target::Absolute(target) => Ok(readlink_text(&String::from_utf16_lossy(&target))),
-            }
+            let file = state.record_at(path, false)?;
+            readlink_text(file.reparse.as_deref().ok_or(OsError::NOT_A_REPARSE_POINT)?)
         })
     }
 
     /// Returns whether the path itself is a symbolic link, junction or mount point.
     pub fn is_link(&self, path: &str) -> bool {
         self.with(|state| {
-            let Ok((fs, file)) = state.existing(path, false) else { return false };
-            let tag = state
-                .file_system(&fs)
-                .and_then(|fs| fs.record(file))
-                .map_or(0, crate::files::file_system::FileRecord::reparse_tag);
+            let tag = state.record_at(path, false).map_or(0, FileRecord::reparse_tag);
             [REPARSE_TAG_SYMLINK, REPARSE_TAG_MOUNT_POINT].contains(&tag)
         })
     }
@@ -94,19 +85,14 @@ impl External<'_> {
         self.with(|state| state.existing(path, false).is_ok())
     }
 
-    /// Returns whether the target of the path exists. All links are followed (`os.Stat`).
-    pub fn target_exists(&self, path: &str) -> bool {
-        self.with(|state| state.existing(path, true).is_ok())
-    }
-
     /// Removes the path and everything below it (`os.RemoveAll`). Succeeds if the path is missing.
     ///
-    /// Links are removed and not followed. Files that are open are removed too if their handles share deletion.
+    /// Removes links without following them. Removes an open file if its handles share deletion.
     pub fn remove_all(&self, path: &str) -> OsResult<()> {
         self.with(|state| match state.existing(path, false) {
             Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => Ok(()),
             Err(error) => Err(error),
-            Ok((fs, file)) => state.remove_tree(&fs, file),
+            Ok((fs, file)) => state.remove_tree(fs, file),
         })
     }
 
@@ -114,15 +100,15 @@ impl External<'_> {
     pub fn remove(&self, path: &str) -> OsResult<()> {
         self.with(|state| {
             let (fs, file) = state.existing(path, false)?;
-            let record = state.file_system(&fs)?.record(file)?;
+            let record = state.file_system(fs)?.record(file)?;
             if record.reparse.is_none() && record.is_directory() && !record.is_empty_directory() {
                 return Err(OsError::DIR_NOT_EMPTY);
             }
-            state.remove_tree(&fs, file)
+            state.remove_tree(fs, file)
         })
     }
 
-    /// Creates a symbolic link at `link` (`os.Symlink`, but with the link first).
+    /// Creates a symbolic link at `link` (`os.Symlink` with its parameters in the opposite order).
     pub fn symlink(&self, link: &str, target: &str) -> OsResult<()> {
         self.with(|state| state.make_symlink(link, target))
     }
@@ -134,8 +120,7 @@ impl External<'_> {
 
     /// Renames a file or directory on the same volume. Fails if the target exists.
     ///
-    /// Handles that are open below a directory do not prevent its renaming, as with a POSIX rename: an attacker would
-    /// use that.
+    /// As with a POSIX rename, open handles below a directory do not prevent renaming it: an attacker would use that.
     pub fn rename(&self, from: &str, to: &str) -> OsResult<()> {
         self.with(|state| state.rename(from, to))
     }
@@ -152,33 +137,23 @@ impl External<'_> {
 
     /// Sets or clears the read-only attribute.
     pub fn set_read_only(&self, path: &str, read_only: bool) -> OsResult<()> {
-        self.with(|state| {
-            let (fs, file) = state.existing(path, true)?;
-            let file = state.file_system_mut(&fs)?.record_mut(file)?;
-            let bit = os::abi::FILE_ATTRIBUTE_READONLY;
-            file.attributes = file.attributes & !bit | if read_only { bit } else { 0 };
-            Ok(())
-        })
+        let bit = os::abi::FILE_ATTRIBUTE_READONLY;
+        self.change(path, true, |file| file.attributes = file.attributes & !bit | if read_only { bit } else { 0 })
     }
 
-    /// Changes the access control list of a file or directory so that it grants nobody a right. Affects the open calls of
-    /// processes, not the operations of this type.
+    /// Sets an access control list that grants no rights. It limits the open calls of processes, but not the operations of
+    /// this type.
     pub fn revoke_all_rights(&self, path: &str) -> OsResult<()> {
-        self.with(|state| {
-            let (fs, file) = state.existing(path, false)?;
-            state.file_system_mut(&fs)?.record_mut(file)?.grants_nothing = true;
-            Ok(())
-        })
+        self.change(path, false, |file| file.grants_nothing = true)
     }
 
-    /// Takes an opportunistic lock on a file or directory, which is never given up. Affects the calls of processes, not the
-    /// operations of this type.
+    /// Takes an opportunistic lock on a file or directory and never gives it up. It affects the calls of processes, but not
+    /// the operations of this type.
     ///
-    /// Fails with `INVALID_PARAMETER` for a lock that a directory cannot have.
+    /// Fails with `INVALID_PARAMETER` for an exclusive lock on a directory.
     pub fn hold_oplock(&self, path: &str, oplock: Oplock) -> OsResult<()> {
         self.with(|state| {
-            let (fs, file) = state.existing(path, false)?;
-            let file = state.file_system_mut(&fs)?.record_mut(file)?;
+            let file = state.record_at_mut(path, false)?;
             if file.is_directory() && oplock == Oplock::Exclusive {
                 return Err(OsError::INVALID_PARAMETER);
             }
@@ -187,38 +162,37 @@ impl External<'_> {
         })
     }
 
-    /// Sets the owner and the access control list of a file or directory. They are only shown, and limit no call.
+    /// Sets the owner and the access control list that Windows shows for a file or directory. They do not limit any call.
     pub fn set_access(&self, path: &str, access: SecurityDescriptor) -> OsResult<()> {
-        self.with(|state| {
-            let (fs, file) = state.existing(path, true)?;
-            state.file_system_mut(&fs)?.record_mut(file)?.access = Some(access);
-            Ok(())
-        })
+        self.change(path, true, |file| file.access = Some(access))
     }
 
-    /// Returns the total and the free bytes of the file system that the path is on.
+    /// Returns the total and the free bytes of the file system of a path.
     pub fn df(&self, path: &str) -> OsResult<(u64, u64)> {
         self.with(|state| {
             let (fs, _) = state.existing(path, true)?;
-            let file_system = state.file_system(&fs)?;
+            let file_system = state.file_system(fs)?;
             Ok((file_system.total(), file_system.free()))
         })
     }
 }
 
-/// Replaces the NT prefix of a link's target as Go does.
-pub(crate) fn readlink_text(target: &str) -> String {
-    let Some(rest) = target.strip_prefix(r"\??\") else { return target.to_owned() };
-    if rest.as_bytes().get(1) == Some(&b':') {
-        return rest.to_owned();
-    }
-    match rest.strip_prefix(r"UNC\") {
+/// Returns the target of the link with the reparse point `data`. Replaces an NT prefix as Go does.
+pub(crate) fn readlink_text(data: &[u8]) -> OsResult<String> {
+    let target = match reparse_point::target(data)? {
+        Target::Relative(target) => return Ok(String::from_utf16_lossy(&target)),
+        Target::Absolute(target) => String::from_utf16_lossy(&target),
+    };
+    let Some(rest) = target.strip_prefix(r"\??\") else { return Ok(target) };
+    let has_drive = rest.as_bytes().get(1) == Some(&b':');
+    Ok(match rest.strip_prefix(r"UNC\") {
+        _ if has_drive => rest.to_owned(),
         Some(remote) => format!(r"\\{remote}"),
         None => format!(r"\\?\{rest}"),
-    }
+    })
 }
 
-/// Converts a Win32 path to the NT path that Windows opens.
+/// Converts a Win32 path to the NT path that Windows opens for it.
 pub(crate) fn nt_path(path: &str) -> Vec<u16> {
     let path = path.replace('/', r"\");
     let literal = [r"\\?\", r"\\.\", r"\??\"].iter().any(|prefix| path.starts_with(prefix));
@@ -253,12 +227,23 @@ impl State {
         }
     }
 
+    /// Returns the existing file at a path with its attributes and content.
+    pub(crate) fn record_at(&mut self, path: &str, follow_last: bool) -> OsResult<&FileRecord> {
+        let (fs, file) = self.existing(path, follow_last)?;
+        self.file_system(fs)?.record(file)
+    }
+
+    fn record_at_mut(&mut self, path: &str, follow_last: bool) -> OsResult<&mut FileRecord> {
+        let (fs, file) = self.existing(path, follow_last)?;
+        self.file_system_mut(fs)?.record_mut(file)
+    }
+
     /// Creates an empty file or directory. Fails if the path exists.
     fn make(&mut self, path: &str, directory: bool) -> OsResult<(FsId, FileId)> {
         match self.resolve(&nt_path(path), false)? {
             Resolved::File(..) => Err(OsError::ALREADY_EXISTS),
             Resolved::Missing { fs, parent, name } => {
-                let file = self.create(&fs, parent, &name, directory)?;
+                let file = self.create(fs, parent, &name, directory)?;
                 Ok((fs, file))
             }
         }
@@ -270,14 +255,14 @@ impl State {
             ParsedPath::File(fs, names) => (fs, names),
             ParsedPath::Disk(_) | ParsedPath::Volume(_) => return Err(OsError::INVALID_PARAMETER),
         };
-        let root = self.root(&fs)?;
+        let root = self.root(fs)?;
         for length in 1..=names.len() {
-            match self.resolve_from(fs.clone(), root, names[..length].to_vec(), AtLink::Follow, true)? {
-                Resolved::File(fs, file) if !self.file_system(&fs)?.record(file)?.is_directory() => {
+            match self.resolve_from(fs, root, names[..length].to_vec(), AtLink::Follow, true)? {
+                Resolved::File(fs, file) if !self.file_system(fs)?.record(file)?.is_directory() => {
                     return Err(OsError::DIRECTORY);
                 }
                 Resolved::File(..) => {}
-                Resolved::Missing { fs, parent, name } => drop(self.create(&fs, parent, &name, true)?),
+                Resolved::Missing { fs, parent, name } => drop(self.create(fs, parent, &name, true)?),
             }
         }
         Ok(())
@@ -287,14 +272,14 @@ impl State {
         let (fs, file) = match self.resolve(&nt_path(path), true)? {
             Resolved::File(fs, file) => (fs, file),
             Resolved::Missing { fs, parent, name } => {
-                let file = self.create(&fs, parent, &name, false)?;
+                let file = self.create(fs, parent, &name, false)?;
                 (fs, file)
             }
         };
-        self.check_writable(&fs)?;
+        self.check_writable(fs)?;
         let time = self.time_of_day();
-        let file_system = self.file_system_mut(&fs)?;
-        // The space in use is the sum over all files, which many empty ones need not wait for.
+        let file_system = self.file_system_mut(fs)?;
+        // Finding the free space takes time, because it sums up all files. An empty file does not need it.
         if !data.is_empty() && crate::files::file_system::allocated(data.len()) > file_system.free() {
             return Err(OsError::DISK_FULL);
         }
@@ -313,15 +298,14 @@ impl State {
         let substitute = if absolute { absolute_substitute(&target) } else { print.clone() };
         let data = reparse_point::symlink(&substitute, &print, !absolute)?;
         let (fs, file) = self.make(link, !target_is_file)?;
-        self.file_system_mut(&fs)?.record_mut(file)?.reparse = Some(data);
+        self.file_system_mut(fs)?.record_mut(file)?.reparse = Some(data);
         Ok(())
     }
 
     /// Returns whether the target of a new link is a file. Go creates a file link then, and otherwise a directory link.
     fn target_is_file(&mut self, link: &str, target: &str, absolute: bool) -> bool {
         let path = if absolute { target.to_owned() } else { format!(r"{link}\..\{target}") };
-        let Ok((fs, file)) = self.existing(&path, true) else { return false };
-        self.file_system(&fs).and_then(|fs| fs.record(file)).is_ok_and(|file| !file.is_directory())
+        self.record_at(&path, true).is_ok_and(|file| !file.is_directory())
     }
 
     pub(crate) fn make_junction(&mut self, link: &str, target: &str) -> OsResult<()> {
@@ -333,7 +317,7 @@ impl State {
             Err(OsError::ALREADY_EXISTS) => self.existing(link, false)?,
             made => made?,
         };
-        let file = self.file_system_mut(&fs)?.record_mut(file)?;
+        let file = self.file_system_mut(fs)?.record_mut(file)?;
         if !file.is_empty_directory() || file.reparse.is_some() {
             return Err(OsError::DIR_NOT_EMPTY);
         }
@@ -349,9 +333,9 @@ impl State {
         if fs != other {
             return Err(OsError(17)); // ERROR_NOT_SAME_DEVICE
         }
-        self.check_writable(&fs)?;
-        self.check_sharing(&fs, file, Access::DELETE, Share::all())?;
-        let file_system = self.file_system_mut(&fs)?;
+        self.check_writable(fs)?;
+        self.check_sharing(fs, file, Access::DELETE, Share::all())?;
+        let file_system = self.file_system_mut(fs)?;
         let mut above = Some(parent);
         while let Some(at) = above {
             if at == file {
@@ -362,7 +346,7 @@ impl State {
         file_system.relink(file, parent, &name)
     }
 
-    fn remove_tree(&mut self, fs: &FsId, file: FileId) -> OsResult<()> {
+    fn remove_tree(&mut self, fs: FsId, file: FileId) -> OsResult<()> {
         self.check_writable(fs)?;
         let children: Vec<FileId> = {
             let at = self.file_system(fs)?.record(file)?;
@@ -396,6 +380,7 @@ fn absolute_substitute(target: &str) -> Vec<u16> {
 #[cfg(test)]
 mod tests {
     use super::{nt_path, readlink_text};
+    use crate::files::reparse_point::mount_point;
 
     #[test]
     fn win32_paths_are_made_absolute() {
@@ -411,8 +396,13 @@ mod tests {
 
     #[test]
     fn link_targets_are_written_as_go_writes_them() {
-        assert_eq!(readlink_text(r"\??\C:\var"), r"C:\var");
-        assert_eq!(readlink_text(r"\??\UNC\host\share\"), r"\\host\share\");
-        assert_eq!(readlink_text(r"\??\Volume{1}\"), r"\\?\Volume{1}\");
+        for (target, text) in [
+            (r"\??\C:\var", r"C:\var"),
+            (r"\??\UNC\host\share\", r"\\host\share\"),
+            (r"\??\Volume{1}\", r"\\?\Volume{1}\"),
+        ] {
+            let target: Vec<u16> = target.encode_utf16().collect();
+            assert_eq!(readlink_text(&mount_point(&target, &[]).unwrap()).unwrap(), text);
+        }
     }
 }

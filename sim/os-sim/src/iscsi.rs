@@ -2,8 +2,8 @@
 //!
 //! A failed method is an error with the code of the initiator (`ISDSC_...`) and not a return value, as Windows posts it.
 //!
-//! This module does not change disks: a call that attaches or detaches logical units returns an [`Effect`]. It does not
-//! check that the Microsoft iSCSI service runs, nor that no disk is in use. Its callers do all of this.
+//! This module does not change disks: a call that attaches or detaches logical units returns an [`Effect`] for its caller
+//! to apply. The caller also checks that the Microsoft iSCSI service runs and that no disk to be detached is in use.
 
 mod wmi_classes;
 
@@ -12,7 +12,7 @@ use std::fmt;
 use std::time::Duration;
 
 use os::{OsError, OsResult, Secret, Uuid};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::description::quantity;
 
@@ -38,7 +38,7 @@ pub struct Iscsi {
 }
 
 /// The address of a portal.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PortalAddress {
     /// A host name or an IP address.
@@ -49,7 +49,7 @@ pub struct PortalAddress {
 }
 
 /// An iSCSI portal.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Portal {
     /// The host name or IP address on which it listens.
@@ -58,15 +58,15 @@ pub struct Portal {
     #[serde(default = "default_port")]
     pub port: u16,
     /// Whether it answers.
-    #[serde(default = "yes")]
+    #[serde(default = "quantity::yes")]
     pub reachable: bool,
     /// How long it takes to answer a request.
-    #[serde(default, rename = "answer_takes", deserialize_with = "quantity::milliseconds")]
-    pub slow_milliseconds: u64,
+    #[serde(default, with = "quantity::duration")]
+    pub answer_takes: Duration,
 }
 
-/// An iSCSI target. Several targets may have one name, at different portals.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// An iSCSI target. Targets at different portals may have the same name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
     /// Its iSCSI qualified name.
@@ -82,7 +82,7 @@ pub struct Target {
 }
 
 /// The CHAP authentication that a target requires.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Chap {
     /// No authentication.
@@ -107,7 +107,7 @@ pub enum Chap {
 }
 
 /// A logical unit.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lun {
     /// Its number (LUN).
@@ -116,27 +116,17 @@ pub struct Lun {
     #[serde(skip)]
     pub id: Uuid,
     /// Its size.
-    #[serde(deserialize_with = "quantity::size")]
+    #[serde(with = "quantity::size")]
     pub size: u64,
 }
 
 /// A change of the node's disks that follows from a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The logical units of a target become disks.
-    Attach {
-        /// The target.
-        iqn: String,
-        /// Its logical units.
-        luns: Vec<Lun>,
-    },
-    /// The disks of a target disappear.
-    Detach {
-        /// The target.
-        iqn: String,
-        /// Its logical units.
-        luns: Vec<Lun>,
-    },
+    /// These logical units of a target become disks.
+    Attach(Vec<Lun>),
+    /// The disks of these logical units disappear.
+    Detach(Vec<Lun>),
 }
 
 /// The state of the initiator.
@@ -146,7 +136,8 @@ struct Initiator {
     /// The discovered targets, each with every portal that reported it.
     discovered: BTreeSet<(String, PortalAddress)>,
     sessions: Vec<Session>,
-    /// The sessions to open again after a restart (favorite targets). One that was registered twice is here twice.
+    /// The sessions to open again after a restart (favorite targets). A session that was registered twice is in the list
+    /// twice.
     favourites: Vec<Session>,
     logins: u64,
     /// The secret that a target must know in mutual CHAP.
@@ -170,17 +161,6 @@ enum Authentication {
     MutualChap,
 }
 
-/// A login request to a target.
-struct Login<'a> {
-    iqn: &'a str,
-    portal: Option<PortalAddress>,
-    authentication: Authentication,
-    user: &'a str,
-    secret: Option<Secret>,
-    persistent: bool,
-    multipath: bool,
-}
-
 impl PortalAddress {
     /// Returns the address of a portal. Port 0 stands for [`DEFAULT_PORT`].
     pub fn new(address: &str, port: u16) -> Self {
@@ -200,11 +180,16 @@ impl fmt::Debug for Chap {
 
 impl Chap {
     /// Returns whether the target accepts a login and, in mutual CHAP, the initiator accepts the target.
-    fn accepts(&self, login: &Login<'_>, initiator: Option<&Secret>) -> bool {
-        let is_known = |user: &str, secret: &str| {
-            user == login.user && login.secret.as_ref().is_some_and(|given| given.expose() == secret)
-        };
-        match (self, login.authentication) {
+    fn accepts(
+        &self,
+        authentication: Authentication,
+        user: &str,
+        secret: Option<&Secret>,
+        initiator: Option<&Secret>,
+    ) -> bool {
+        let is_known =
+            |known: &str, expected: &str| known == user && secret.is_some_and(|given| given.expose() == expected);
+        match (self, authentication) {
             (Self::None, Authentication::None) => true,
             (Self::OneWay { user, secret } | Self::Mutual { user, secret, .. }, Authentication::OneWayChap) => {
                 is_known(user, secret)
@@ -219,8 +204,7 @@ impl Chap {
 
 impl Default for Iscsi {
     fn default() -> Self {
-        let (portals, targets) = (Vec::new(), Vec::new());
-        Self { portals, targets, timeout: CONNECT_TIMEOUT, initiator: Initiator::default() }
+        Self { portals: Vec::new(), targets: Vec::new(), timeout: CONNECT_TIMEOUT, initiator: Initiator::default() }
     }
 }
 
@@ -230,7 +214,7 @@ impl Iscsi {
         self.initiator.sessions.iter().any(|session| session.iqn.eq_ignore_ascii_case(iqn))
     }
 
-    /// Restarts the node: ends all sessions and opens the persistent ones again.
+    /// Restarts the node: ends all sessions and opens the persistent sessions again.
     pub fn reboot(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
         while !self.initiator.sessions.is_empty() {
@@ -244,7 +228,7 @@ impl Iscsi {
         effects
     }
 
-    /// Adds a target portal and discovers its targets. A portal that does not answer is added too.
+    /// Adds a target portal and discovers its targets. Adds the portal even if it does not answer, and fails then.
     fn add_portal(&mut self, at: &PortalAddress) -> OsResult<()> {
         self.initiator.portals.insert(at.clone());
         self.update_portal(at)
@@ -286,43 +270,20 @@ impl Iscsi {
         self.initiator.discovered.extend(offered.map(|target| (target.iqn.clone(), at.clone())));
     }
 
-    /// Opens a session and returns its number.
-    fn log_in(&mut self, login: &Login<'_>) -> OsResult<(u64, Option<Effect>)> {
-        let reports: Vec<_> =
-            self.initiator.discovered.iter().filter(|(iqn, _)| iqn.eq_ignore_ascii_case(login.iqn)).collect();
-        let (_, first) = reports.first().ok_or(OsError::ISDSC_TARGET_NOT_FOUND)?;
-        let portal = login.portal.as_ref().unwrap_or(first).clone();
-        if self.is_connected(login.iqn) && !login.multipath {
-            return Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN);
-        }
-        let target = self.target(login.iqn, &portal);
-        let target = target.filter(|_| self.answers(&portal)).ok_or(OsError::ISDSC_CONNECTION_FAILED)?;
-        if !target.chap.accepts(login, self.initiator.secret.as_ref()) {
-            return Err(OsError::ISDSC_AUTHENTICATION_FAILURE);
-        }
-        let iqn = target.iqn.clone();
-        let session = Session { number: 0, iqn, portal, authentication: login.authentication };
-        if login.persistent {
-            self.initiator.favourites.push(session.clone());
-        }
-        let effect = self.open_session(session);
-        Ok((self.initiator.logins, effect))
-    }
-
-    /// Opens a session. The first one of a target attaches its disks.
+    /// Opens a session. The first session of a target attaches its disks.
     fn open_session(&mut self, session: Session) -> Option<Effect> {
-        let effect = Effect::Attach { iqn: session.iqn.clone(), luns: self.luns(&session) };
+        let effect = Effect::Attach(self.luns(&session));
         let is_first = !self.has_session_beside(&session);
         self.initiator.logins += 1;
         self.initiator.sessions.push(Session { number: self.initiator.logins, ..session });
         is_first.then_some(effect)
     }
 
-    /// Ends a session. The last one of a target detaches its disks.
+    /// Ends a session. The last session of a target detaches its disks.
     fn log_out(&mut self, position: usize) -> Option<Effect> {
         let session = self.initiator.sessions.remove(position);
         let is_last = !self.has_session_beside(&session);
-        is_last.then(|| Effect::Detach { luns: self.luns(&session), iqn: session.iqn })
+        is_last.then(|| Effect::Detach(self.luns(&session)))
     }
 
     /// Returns whether another session leads to the same target.
@@ -331,7 +292,7 @@ impl Iscsi {
         self.initiator.sessions.iter().any(|other| target(other) == target(session))
     }
 
-    /// Sets the initiator's secret for mutual CHAP. It has 12 to 16 bytes; longer ones need IPsec.
+    /// Sets the initiator's secret for mutual CHAP, of 12 to 16 bytes. Longer secrets need IPsec, which is not simulated.
     fn set_secret(&mut self, secret: Secret) -> OsResult<()> {
         match secret.expose().len() {
             ..12 => return Err(OsError::ISDSC_SHORT_CHAP_SECRET),
@@ -351,7 +312,7 @@ impl Iscsi {
 
     /// Returns how long the portal takes to answer, or how long Windows waits for it.
     fn answer_time(&self, at: &PortalAddress) -> Duration {
-        self.portal(at).map_or(self.timeout, |portal| Duration::from_millis(portal.slow_milliseconds))
+        self.portal(at).map_or(self.timeout, |portal| portal.answer_takes)
     }
 
     /// Returns the portal that answers at an address.
@@ -375,7 +336,7 @@ impl Iscsi {
 }
 
 impl Target {
-    /// Returns whether a portal offers both targets under one name.
+    /// Returns whether both targets have the same name at the same portal.
     pub(crate) fn collides_with(&self, other: &Self) -> bool {
         self.iqn.eq_ignore_ascii_case(&other.iqn) && self.portals.iter().any(|portal| other.portals.contains(portal))
     }
@@ -391,10 +352,3 @@ impl Session {
 fn default_port() -> u16 {
     DEFAULT_PORT
 }
-
-fn yes() -> bool {
-    true
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,8 +1,8 @@
 //! A simulated Windows node: disks, partitions, volumes, files, services, SMB, iSCSI and WMI, with its own clock.
 //!
-//! It returns what Windows returns, byte for byte where the answer is a buffer. So everything in csi-proxy above [`os`]
-//! runs on it unchanged, and drivers can be tested without Windows. It is not a mock: all calls read and change one
-//! state, and [`Sim::invariants`] checks that this state is consistent.
+//! The node answers as Windows does, and fills buffers in Windows' layout, byte for byte. All layers of csi-proxy above
+//! [`os`] therefore run unchanged on the node, and drivers can be tested without Windows. The node is no mock: all calls
+//! read and change one state, and [`Sim::invariants`] checks that this state is consistent.
 //!
 //! ```
 //! use os::Os;
@@ -11,9 +11,9 @@
 //! assert_eq!(node.volumes().unwrap().len(), 2, "the system volume and the new one");
 //! ```
 //!
-//! Simulated time advances while a thread waits: a sleep, or a call that takes time, advances the clock and lets the
-//! events that are due happen. Where no thread blocks, as in an asynchronous test, advance it with [`Sim::advance`] or
-//! let it follow the wall clock with [`Sim::real_time`].
+//! Simulated time advances only while a thread waits: a sleep, or a call that takes time, advances the clock, and due
+//! events happen. If no thread waits, for example in an asynchronous test, call [`Sim::advance`], or let the time follow
+//! the wall clock with [`Sim::real_time`].
 
 mod builder;
 mod clock;
@@ -40,7 +40,6 @@ pub use description::{
 };
 pub use external::External;
 pub use files::file_system::Oplock;
-pub use process::Process;
 pub use sim::{DetachedDisk, Sim};
 pub use view::{DiskView, FileKind, FileView, PartitionView, Snapshot, VolumeView};
 pub use wmi::wql;

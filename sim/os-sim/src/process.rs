@@ -1,4 +1,4 @@
-//! The node as one process sees it: the primitives of [`Os`], and handles that are closed when the process ends.
+//! The primitives of [`Os`] for one process, and its handles, which Windows closes when the process ends.
 
 use std::sync::Arc;
 
@@ -10,34 +10,22 @@ use os::{
 
 use crate::clock::SharedState;
 use crate::files::handles::ProcessId;
+use crate::sim::Sim;
 use crate::smbios;
 use crate::state::State;
 use crate::wmi::msft_storage::volume_path;
 
-/// A process on a simulated node.
-///
-/// Dropping it ends the process: the system closes its handles, and every call on a handle that the program still holds
-/// fails with `INVALID_HANDLE`. Jobs that it started in the storage provider continue.
+/// A process on the node. Dropping it closes its handles.
 #[derive(Debug)]
-pub struct Process {
-    shared: Arc<SharedState>,
-    id: ProcessId,
+pub(crate) struct Process {
+    pub shared: Arc<SharedState>,
+    pub id: ProcessId,
 }
 
 impl Process {
-    pub(crate) fn new(shared: &Arc<SharedState>) -> Self {
+    pub(crate) fn new(shared: Arc<SharedState>) -> Self {
         let id = shared.with(State::fresh);
-        Self { shared: Arc::clone(shared), id }
-    }
-
-    /// Takes the privilege to create symbolic links (`SeCreateSymbolicLinkPrivilege`) from the process.
-    pub(crate) fn drop_symlink_privilege(&self) {
-        self.shared.with(|state| state.without_symlink_privilege.insert(self.id));
-    }
-
-    /// Runs `act`, then waits for as long as the network took.
-    fn over_network<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        waiting(&self.shared, act)
+        Self { shared, id }
     }
 }
 
@@ -56,18 +44,15 @@ impl Drop for Process {
     }
 }
 
-impl Os for Process {
+impl Os for Sim {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
-        let id = self.over_network(|state| state.open(self.id, path.as_u16str().as_slice(), how))?;
-        Ok(Box::new(OpenHandle { shared: Arc::clone(&self.shared), id }))
+        let id = waiting(self.shared(), |state| state.open(self.process.id, path.as_u16str().as_slice(), how))?;
+        Ok(Box::new(OpenHandle { shared: Arc::clone(self.shared()), id }))
     }
 
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
-        Ok(self.shared.with(|state| match class {
-            DISK_INTERFACE => {
-                let disks = state.disks.values().filter(|disk| disk.visible);
-                disks.map(|disk| U16String::from_str(&disk.interface())).collect()
-            }
+        Ok(self.with(|state| match class {
+            DISK_INTERFACE => state.visible_disks().map(|(_, disk)| U16String::from_str(&disk.interface())).collect(),
             STORAGE_PORT_INTERFACE => vec![U16String::from_str(&storage_port())],
             _ => Vec::new(),
         }))
@@ -77,14 +62,14 @@ impl Os for Process {
         if !crate::files::file_name::same(interface.as_slice(), &storage_port()) {
             return Err(OsError::FILE_NOT_FOUND);
         }
-        let takes = self.shared.with(|state| state.timing.rescan);
-        self.shared.sleep(takes);
-        self.shared.with(State::rescan);
+        let takes = self.with(|state| state.timing.rescan);
+        self.shared().sleep(takes);
+        self.with(State::rescan);
         Ok(())
     }
 
     fn volumes(&self) -> OsResult<Vec<U16String>> {
-        Ok(self.shared.with(|state| {
+        Ok(self.with(|state| {
             let mut ids: Vec<Uuid> = state.arrived_volumes().map(|(_, volume)| volume.id).collect();
             ids.sort_unstable();
             ids.into_iter().map(|id| U16String::from_str(&volume_path(id))).collect()
@@ -92,28 +77,28 @@ impl Os for Process {
     }
 
     fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
-        self.shared.with(|state| state.paths_of(volume))
+        self.with(|state| state.paths_of(volume))
     }
 
     fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
-        self.over_network(|state| state.mount(directory, volume))
+        waiting(self.shared(), |state| state.mount(directory, volume))
     }
 
     fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
-        self.over_network(|state| state.unmount(directory))
+        waiting(self.shared(), |state| state.unmount(directory))
     }
 
     fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
         let name = name.to_string_lossy();
-        self.shared.with(|state| state.services.open(&name, access))?;
-        Ok(Box::new(OpenService { shared: Arc::clone(&self.shared), name, access }))
+        self.with(|state| state.services.open(&name, access))?;
+        Ok(Box::new(OpenService { shared: Arc::clone(self.shared()), name, access }))
     }
 
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
         if provider != FIRMWARE_SMBIOS || table != 0 {
             return Err(OsError::INVALID_FUNCTION);
         }
-        let bytes = self.shared.with(|state| smbios::table(state.bios_serial.as_deref()));
+        let bytes = self.with(|state| smbios::table(state.bios_serial.as_deref()));
         if let Some(output) = output.get_mut(..bytes.len()) {
             output.copy_from_slice(&bytes);
         }
@@ -121,24 +106,24 @@ impl Os for Process {
     }
 
     fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
-        self.shared.with(|state| state.registry.text(key, value))
+        self.with(|state| state.registry.text(key, value))
     }
 
     fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()> {
-        self.shared.with(|state| state.registry.set_volatile_text(key, value, text));
+        self.with(|state| state.registry.set_volatile_text(key, value, text));
         Ok(())
     }
 
     fn delete_registry_value(&self, key: &U16Str, value: &U16Str) -> OsResult<()> {
-        self.shared.with(|state| state.registry.delete(key, value))
+        self.with(|state| state.registry.delete(key, value))
     }
 
     fn wmi(&self) -> &dyn Wmi {
-        &*self.shared
+        &**self.shared()
     }
 
     fn clock(&self) -> &dyn Clock {
-        &*self.shared
+        &**self.shared()
     }
 }
 

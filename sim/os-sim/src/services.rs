@@ -1,12 +1,13 @@
 //! Simulates Windows services and the rules of the service control manager.
 //!
-//! Starting and stopping take time: a service stays pending until [`Services::tick`] is called after that time. One
-//! service starts at a time: the others wait for the lock of the service database.
+//! Starting and stopping take time: a service stays pending until [`Services::tick`] is called after that time. Services
+//! start one after another, because each start locks the service database.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use os::{OsError, OsResult, ServiceAccess, ServiceConfig, Time, U16String};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::description::quantity;
 
@@ -15,12 +16,12 @@ use crate::description::quantity;
 pub struct Services {
     /// The services, in no order.
     pub services: Vec<ServiceModel>,
-    /// The number of starts so far, from which the order of starts follows.
+    /// The number of starts so far, which numbers the next start.
     starts: u64,
 }
 
 /// A service.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceModel {
     /// The name of the service, compared without regard to case.
@@ -33,15 +34,15 @@ pub struct ServiceModel {
     /// The current state.
     #[serde(default)]
     pub state: ServiceState,
-    /// The services that must run before this one starts.
+    /// The services that must run before this service starts.
     #[serde(default)]
     pub depends_on: Vec<String>,
     /// How long starting takes.
-    #[serde(default, rename = "start_takes", deserialize_with = "quantity::milliseconds")]
-    pub start_milliseconds: u64,
+    #[serde(default, with = "quantity::duration")]
+    pub start_takes: Duration,
     /// How long stopping takes.
-    #[serde(default, rename = "stop_takes", deserialize_with = "quantity::milliseconds")]
-    pub stop_milliseconds: u64,
+    #[serde(default, with = "quantity::duration")]
+    pub stop_takes: Duration,
     /// Whether the service stops instead of entering the running state.
     #[serde(default)]
     pub fails_to_start: bool,
@@ -51,16 +52,16 @@ pub struct ServiceModel {
     /// Whether its security descriptor denies starting and stopping.
     #[serde(default)]
     pub protected: bool,
-    /// The time at which a pending state ends, in milliseconds of the node's clock.
+    /// When a pending state ends, in milliseconds of the node's clock.
     #[serde(skip)]
-    until: Option<u64>,
+    until: Option<Time>,
     /// The sequence number of its last start.
     #[serde(skip)]
     started: u64,
 }
 
 /// `SERVICE_BOOT_START` to `SERVICE_DISABLED`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StartType {
     /// Started by the boot loader.
@@ -77,7 +78,7 @@ pub enum StartType {
 }
 
 /// `SERVICE_STOPPED` to `SERVICE_PAUSED`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceState {
     /// Stopped.
@@ -97,26 +98,13 @@ pub enum ServiceState {
     Paused = 7,
 }
 
-impl StartType {
-    /// Returns its name in a node file.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Boot => "boot",
-            Self::System => "system",
-            Self::Automatic => "automatic",
-            Self::Manual => "manual",
-            Self::Disabled => "disabled",
-        }
-    }
-}
-
 impl ServiceState {
-    /// Returns its name in a node file; for a pending state, that of the state that follows.
-    pub(crate) fn name(self) -> &'static str {
+    /// Returns the state that a pending state leads to. Returns any other state unchanged.
+    pub(crate) fn settled(self) -> Self {
         match self {
-            Self::Stopped | Self::StopPending => "stopped",
-            Self::Running | Self::StartPending | Self::ContinuePending => "running",
-            Self::Paused | Self::PausePending => "paused",
+            Self::Stopped | Self::StopPending => Self::Stopped,
+            Self::Running | Self::StartPending | Self::ContinuePending => Self::Running,
+            Self::Paused | Self::PausePending => Self::Paused,
         }
     }
 }
@@ -131,38 +119,20 @@ pub const SERVICE_DEPENDENCY_DELETED: OsError = OsError(1075);
 impl ServiceModel {
     /// Returns a stopped service that starts on demand and without delay.
     pub fn new(name: &str, display_name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            display_name: display_name.to_owned(),
-            start_type: StartType::default(),
-            state: ServiceState::default(),
-            depends_on: Vec::new(),
-            start_milliseconds: 0,
-            stop_milliseconds: 0,
-            fails_to_start: false,
-            unstoppable: false,
-            protected: false,
-            until: None,
-            started: 0,
-        }
+        Self { name: name.to_owned(), display_name: display_name.to_owned(), ..Self::default() }
     }
 
     /// Ends a pending state that is due.
-    fn tick(&mut self, now: u64) {
+    fn tick(&mut self, now: Time) {
         if self.until.is_none_or(|until| now < until) {
             return;
         }
         self.until = None;
-        self.state = match self.state {
-            ServiceState::StartPending if !self.fails_to_start => ServiceState::Running,
-            ServiceState::ContinuePending => ServiceState::Running,
-            ServiceState::PausePending => ServiceState::Paused,
-            ServiceState::StartPending | ServiceState::StopPending => ServiceState::Stopped,
-            settled @ (ServiceState::Stopped | ServiceState::Running | ServiceState::Paused) => settled,
-        };
+        let fails = self.state == ServiceState::StartPending && self.fails_to_start;
+        self.state = if fails { ServiceState::Stopped } else { self.state.settled() };
     }
 
-    fn enter(&mut self, pending: ServiceState, at: u64, now: u64) {
+    fn enter(&mut self, pending: ServiceState, at: Time, now: Time) {
         self.state = pending;
         self.until = Some(at);
         self.tick(now);
@@ -172,10 +142,7 @@ impl ServiceModel {
 impl Services {
     /// Ends the pending states that are due.
     pub fn tick(&mut self, now: Time) {
-        let now = milliseconds(now);
-        for service in &mut self.services {
-            service.tick(now);
-        }
+        self.services.iter_mut().for_each(|service| service.tick(now));
     }
 
     /// Checks that `name` can be opened with `access`.
@@ -203,7 +170,7 @@ impl Services {
         Ok(self.get(name)?.state as u32)
     }
 
-    /// Starts `name` after the services that it depends on, and after those that are starting now.
+    /// Starts `name` after the services that it depends on, and after the services that are starting now.
     pub fn start(&mut self, name: &str, now: Time) -> OsResult<()> {
         self.tick(now);
         let service = self.get(name)?;
@@ -215,7 +182,6 @@ impl Services {
         }
         let mut order = Vec::new();
         self.start_order(self.position(name)?, &mut Vec::new(), &mut order)?;
-        let now = milliseconds(now);
         let starting = self.services.iter().filter(|service| service.state == ServiceState::StartPending);
         let mut ready_at = starting.filter_map(|service| service.until).max().unwrap_or(now);
         for position in order {
@@ -224,8 +190,8 @@ impl Services {
             let service = &mut self.services[position];
             match service.state {
                 ServiceState::Stopped => {
-                    // A service starts when those it depends on run.
-                    ready_at = ready_at.saturating_add(service.start_milliseconds);
+                    // A service starts when its dependencies run.
+                    ready_at = ready_at + service.start_takes;
                     service.started = starts;
                     service.enter(ServiceState::StartPending, ready_at, now);
                 }
@@ -247,37 +213,36 @@ impl Services {
             | ServiceState::PausePending
             | ServiceState::Paused => {}
         }
-        if !self.active_dependents(name, now)?.is_empty() {
+        if !self.running_dependents(name)?.is_empty() {
             return Err(OsError::DEPENDENT_SERVICES_RUNNING);
         }
         if service.unstoppable {
             return Err(OsError::INVALID_SERVICE_CONTROL);
         }
-        let now = milliseconds(now);
         let position = self.position(name)?;
         let service = &mut self.services[position];
-        service.enter(ServiceState::StopPending, now.saturating_add(service.stop_milliseconds), now);
+        service.enter(ServiceState::StopPending, now + service.stop_takes, now);
         Ok(())
     }
 
     /// Returns the names of the active services that depend on `name`, directly or indirectly, in the order in which to
     /// stop them: the service that was started last is first.
-    pub fn active_dependents(&self, name: &str, now: Time) -> OsResult<Vec<U16String>> {
-        let current = {
-            let mut current = self.clone();
-            current.tick(now);
-            current
-        };
+    pub fn active_dependents(&mut self, name: &str, now: Time) -> OsResult<Vec<U16String>> {
+        self.tick(now);
+        self.running_dependents(name)
+    }
+
+    fn running_dependents(&self, name: &str) -> OsResult<Vec<U16String>> {
         let mut found = BTreeSet::new();
         let mut order = Vec::new();
-        current.dependents(current.position(name)?, &mut found, &mut order);
-        let active = order.into_iter().map(|position| &current.services[position]);
+        self.dependents(self.position(name)?, &mut found, &mut order);
+        let active = order.into_iter().map(|position| &self.services[position]);
         let mut active: Vec<_> = active.filter(|service| service.state != ServiceState::Stopped).collect();
         active.sort_by_key(|service| std::cmp::Reverse(service.started));
         Ok(active.into_iter().map(|service| U16String::from_str(&service.name)).collect())
     }
 
-    /// Restarts the node: starts the services that start automatically and stops the others.
+    /// Restarts the node: stops all services and starts the automatic services.
     pub fn reboot(&mut self, now: Time) {
         for service in &mut self.services {
             service.state = ServiceState::Stopped;
@@ -286,7 +251,7 @@ impl Services {
         let boots = |service: &ServiceModel| !matches!(service.start_type, StartType::Manual | StartType::Disabled);
         let names: Vec<_> = self.services.iter().filter(|s| boots(s)).map(|service| service.name.clone()).collect();
         for name in names {
-            // A service that cannot start, or that runs already as a dependency, does not affect the others.
+            // Ignore a service that cannot start, or that already runs as a dependency.
             let _ = self.start(&name, now);
         }
     }
@@ -300,7 +265,7 @@ impl Services {
         found.ok_or(OsError::SERVICE_DOES_NOT_EXIST)
     }
 
-    /// Appends the service and all that it depends on to `order`, each after its dependencies.
+    /// Appends the service and its direct and indirect dependencies to `order`, each service after its dependencies.
     fn start_order(&self, position: usize, above: &mut Vec<usize>, order: &mut Vec<usize>) -> OsResult<()> {
         if above.contains(&position) {
             return Err(CIRCULAR_DEPENDENCY);
@@ -323,8 +288,8 @@ impl Services {
         Ok(())
     }
 
-    /// Appends the services that depend on the one at `position` to `order`, each after its own dependents. Among several
-    /// possible orders, a service that was started later is first.
+    /// Appends the direct and indirect dependents of a service to `order`, each after its own dependents. Of two services
+    /// that may come in any order, the service that was started later comes first.
     fn dependents(&self, position: usize, found: &mut BTreeSet<usize>, order: &mut Vec<usize>) {
         let name = &self.services[position].name;
         let needs = |service: &ServiceModel| service.depends_on.iter().any(|needed| needed.eq_ignore_ascii_case(name));
@@ -337,10 +302,6 @@ impl Services {
             }
         }
     }
-}
-
-fn milliseconds(time: Time) -> u64 {
-    u64::try_from(time.0.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

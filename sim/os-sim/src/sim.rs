@@ -1,13 +1,11 @@
-//! [`Sim`]: a simulated node, and what its owner can do with it.
+//! [`Sim`]: a simulated node, and the changes that a test can make to it.
 
 mod additions;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::{
-    Clock, Handle, NtPath, Open, Os, OsError, OsResult, Service, ServiceAccess, Time, U16Str, U16String, Uuid, Wmi,
-};
+use os::{Clock, OsError, Time};
 
 use crate::clock::timing::Timing;
 use crate::clock::{ClockMode, SharedState};
@@ -20,13 +18,13 @@ use crate::process::Process;
 use crate::registry::Registry;
 use crate::state::{Event, State};
 
-/// A simulated Windows node. Clones refer to the same node.
+/// A simulated Windows node, as one process on it sees it through [`os::Os`]. Clones are the same process.
 ///
-/// As an [`Os`] it is a process on the node that ends with the last clone; [`Sim::process`] starts another one.
+/// The process ends when its last clone is dropped: Windows closes its handles, and every call on a handle that the
+/// program still holds fails with `INVALID_HANDLE`. Jobs that the process started in the storage provider continue.
 #[derive(Clone, Debug)]
 pub struct Sim {
-    shared: Arc<SharedState>,
-    system: Arc<Process>,
+    pub(crate) process: Arc<Process>,
 }
 
 /// The description of [`Sim::default_node`].
@@ -38,9 +36,7 @@ pub struct DetachedDisk(Disk);
 
 impl Sim {
     pub(crate) fn new(state: State) -> Self {
-        let shared = SharedState::new(state);
-        let system = Arc::new(Process::new(&shared));
-        Self { shared, system }
+        Self { process: Arc::new(Process::new(SharedState::new(state))) }
     }
 
     /// Creates a node from a description.
@@ -53,80 +49,85 @@ impl Sim {
         Self::describe(&Description::from_toml(text)?)
     }
 
-    /// Creates the built-in node, which has what the drivers look for: disks as Azure, Google, Amazon and VMware present
-    /// them, SMB servers, iSCSI targets and services.
+    /// Creates the built-in node. It has the objects that the drivers look for: disks as Azure, Google, Amazon and VMware
+    /// present them, SMB servers, iSCSI targets and services.
     pub fn default_node() -> Self {
         Self::from_toml(DEFAULT_NODE).expect("the built-in description is valid")
     }
 
+    pub(crate) fn shared(&self) -> &Arc<SharedState> {
+        &self.process.shared
+    }
+
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        self.shared.with(act)
+        self.shared().with(act)
     }
 
-    /// Starts a process on the node and returns the node as that process sees it. Dropping it ends the process.
-    pub fn process(&self) -> Arc<Process> {
-        Arc::new(Process::new(&self.shared))
+    /// Starts another process on the node and returns the node as that process sees it.
+    pub fn process(&self) -> Arc<Self> {
+        let process = Process::new(Arc::clone(self.shared()));
+        Arc::new(Self { process: Arc::new(process) })
     }
 
-    /// Starts a process whose account has not the privilege to create symbolic links (`SeCreateSymbolicLinkPrivilege`).
-    pub fn process_without_symlink_privilege(&self) -> Arc<Process> {
-        let process = self.process();
-        process.drop_symlink_privilege();
-        process
+    /// Starts a process whose account lacks the privilege to create symbolic links (`SeCreateSymbolicLinkPrivilege`).
+    pub fn process_without_symlink_privilege(&self) -> Arc<Self> {
+        let started = self.process();
+        self.with(|state| state.without_symlink_privilege.insert(started.process.id));
+        started
     }
 
-    /// Returns file operations that act on the node without csi-proxy, as a container on the node does.
+    /// Returns the file operations of a container on the node, which do not go through csi-proxy.
     pub fn external(&self) -> External<'_> {
-        External(&self.shared)
+        External(self.shared())
     }
 
     /// Returns the simulated time.
     pub fn now(&self) -> Time {
-        self.shared.now()
+        self.shared().now()
     }
 
     /// Advances the simulated time by `span` and lets the events that are due happen.
     pub fn advance(&self, span: Duration) {
-        self.shared.advance(span);
+        self.shared().advance(span);
     }
 
-    /// Stops the clock: from now on only [`Self::advance`] moves it, and threads that wait block until then.
+    /// Stops the clock. From now on only [`Self::advance`] advances the time, and threads that wait block until then.
     #[must_use]
     pub fn held(self) -> Self {
-        self.shared.set_mode(|_| ClockMode::Held);
+        self.shared().set_mode(|_| ClockMode::Held);
         self
     }
 
     /// Makes simulated time follow the wall clock from now on.
     #[must_use]
     pub fn real_time(self) -> Self {
-        self.shared.follow_real_time();
+        self.shared().follow_real_time();
         self
     }
 
-    /// Makes everything happen at once: no operation of the node takes time, and no server lets it wait.
+    /// Sets all durations to zero: those of the node's operations, and those of the answers of all servers.
     #[must_use]
     pub fn fast(self) -> Self {
         self.with(|state| {
             state.timing = Timing::NONE;
             for service in &mut state.services.services {
-                service.start_milliseconds = 0;
-                service.stop_milliseconds = 0;
+                service.start_takes = Duration::ZERO;
+                service.stop_takes = Duration::ZERO;
             }
-            state.smb.servers.iter_mut().for_each(|server| server.slow_milliseconds = 0);
-            state.iscsi.portals.iter_mut().for_each(|portal| portal.slow_milliseconds = 0);
+            state.smb.servers.iter_mut().for_each(|server| server.answer_takes = Duration::ZERO);
+            state.iscsi.portals.iter_mut().for_each(|portal| portal.answer_takes = Duration::ZERO);
             state.smb.timeout = Duration::ZERO;
             state.iscsi.timeout = Duration::ZERO;
         });
         self
     }
 
-    /// Sets whether a volume that is offline answers `IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS`. Default: it does not.
+    /// Sets whether an offline volume answers `IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS`. Default: false.
     pub fn set_offline_volumes_have_extents(&self, have_extents: bool) {
         self.with(|state| state.offline_volumes_have_extents = have_extents);
     }
 
-    /// Makes the storage provider's data of every disk out of date: it knows another size and another state, and no partition.
+    /// Makes the storage provider's cache out of date for every disk: another size, other attributes and no partitions.
     pub fn make_provider_stale(&self) {
         self.with(|state| state.disks.values_mut().for_each(Disk::make_cache_stale));
     }
@@ -148,7 +149,7 @@ impl Sim {
         self.with(|state| state.reattach(disk.0, detected))
     }
 
-    /// Removes a disk without warning, as when its cable is pulled. Returns `None` if no disk has this number.
+    /// Removes a disk without warning, as if its cable were pulled. Returns `None` if no disk has this number.
     pub fn detach_disk(&self, number: u32) -> Option<DetachedDisk> {
         self.with(|state| {
             let device = state.attached_device(number)?;
@@ -156,8 +157,8 @@ impl Sim {
         })
     }
 
-    /// Removes a disk as [`Self::detach_disk`] does, and keeps it with the node. Returns a handle with which
-    /// [`Self::plug_disk`] attaches it again, or `None` if no disk has this number.
+    /// Removes a disk like [`Self::detach_disk`], but the node keeps it. Returns a handle for [`Self::plug_disk`], or `None`
+    /// if no disk has this number.
     pub fn unplug_disk(&self, number: u32) -> Option<u64> {
         self.with(|state| {
             let device = state.attached_device(number)?;
@@ -168,8 +169,8 @@ impl Sim {
         })
     }
 
-    /// Attaches an unplugged disk as [`Self::reattach_disk`] does. Returns its number, or `None` if no unplugged disk has
-    /// this handle.
+    /// Attaches an unplugged disk like [`Self::reattach_disk`]. Returns its number, or `None` if no unplugged disk has this
+    /// handle.
     pub fn plug_disk(&self, handle: u64, detected: bool) -> Option<u32> {
         self.with(|state| {
             let disk = state.unplugged.remove(&handle)?;
@@ -182,9 +183,9 @@ impl Sim {
         self.with(|state| state.removed_code = Some(code));
     }
 
-    /// Enlarges a disk. Windows does not detect the new size by itself.
+    /// Enlarges a disk to `bytes`. Windows does not detect the new size by itself.
     ///
-    /// Returns false if no disk has this number or it is at least that large already.
+    /// Returns false if no disk has this number, or if the disk already has at least this size.
     pub fn grow_disk(&self, number: u32, bytes: u64) -> bool {
         self.with(|state| {
             let device = state.attached_device(number);
@@ -195,8 +196,8 @@ impl Sim {
         })
     }
 
-    /// Deletes a partition without a mounted volume by a control code, as another program does. The storage provider does
-    /// not learn of it before its cache is refreshed.
+    /// Deletes a partition without a mounted volume, as another program does with a control code. The storage provider learns
+    /// of it when its cache is refreshed.
     ///
     /// Returns false if the disk or the partition does not exist.
     pub fn delete_partition(&self, disk: u32, partition: u32) -> bool {
@@ -232,7 +233,7 @@ impl Sim {
         })
     }
 
-    /// Sets whether a policy forbids to store credentials: a persistent mapping with credentials cannot be created then.
+    /// Sets whether a policy forbids storing credentials. Creating a persistent mapping with credentials then fails.
     pub fn set_stored_credentials_forbidden(&self, forbidden: bool) {
         self.with(|state| state.smb.forbids_stored_credentials = forbidden);
     }
@@ -274,63 +275,5 @@ impl Sim {
     /// Returns the number of WMI methods that are still running.
     pub fn running_jobs(&self) -> usize {
         self.with(|state| state.jobs.len())
-    }
-}
-
-impl Os for Sim {
-    fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
-        self.system.open(path, how)
-    }
-
-    fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
-        self.system.device_interfaces(class)
-    }
-
-    fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
-        self.system.reenumerate(interface)
-    }
-
-    fn volumes(&self) -> OsResult<Vec<U16String>> {
-        self.system.volumes()
-    }
-
-    fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
-        self.system.volume_paths(volume)
-    }
-
-    fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
-        self.system.set_volume_mount_point(directory, volume)
-    }
-
-    fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
-        self.system.delete_volume_mount_point(directory)
-    }
-
-    fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
-        self.system.open_service(name, access)
-    }
-
-    fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
-        self.system.firmware_table(provider, table, output)
-    }
-
-    fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
-        self.system.registry_text(key, value)
-    }
-
-    fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()> {
-        self.system.set_volatile_text(key, value, text)
-    }
-
-    fn delete_registry_value(&self, key: &U16Str, value: &U16Str) -> OsResult<()> {
-        self.system.delete_registry_value(key, value)
-    }
-
-    fn wmi(&self) -> &dyn Wmi {
-        self.system.wmi()
-    }
-
-    fn clock(&self) -> &dyn Clock {
-        self.system.clock()
     }
 }

@@ -2,18 +2,18 @@
 //!
 //! A failed `Create` is an error with its Win32 code and not a return value, as Windows posts it.
 //!
-//! A mapping holds no password. It records how many times the user's password had changed when the mapping was created,
-//! which is enough to detect that it has changed since.
+//! A mapping does not hold the password. It records how many times the user's password had changed when the mapping was
+//! created, which is enough to detect a later change.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
 use os::{Instance, OsError, OsResult, Returned, Secret, Uuid, Value};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::description::quantity;
-use crate::wmi::method_call::{Arguments, created, instance, returned, text};
+use crate::wmi::method_call::{Arguments, Method, created, instance, method, returned, text};
 use crate::wmi::wql::ObjectPath;
 
 /// The class of global mappings.
@@ -28,7 +28,7 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Smb {
     /// The servers on the network.
     pub servers: Vec<Server>,
-    /// Whether a policy forbids to store credentials.
+    /// Whether a policy forbids storing credentials.
     pub forbids_stored_credentials: bool,
     /// How long Windows waits for a server that does not answer.
     pub timeout: Duration,
@@ -37,17 +37,17 @@ pub struct Smb {
 }
 
 /// An SMB server.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
     /// Its name or address.
     pub host: String,
     /// Whether it answers.
-    #[serde(default = "yes")]
+    #[serde(default = "quantity::yes")]
     pub reachable: bool,
     /// How long it takes to answer a request.
-    #[serde(default, rename = "answer_takes", deserialize_with = "quantity::milliseconds")]
-    pub slow_milliseconds: u64,
+    #[serde(default, with = "quantity::duration")]
+    pub answer_takes: Duration,
     /// Its shares.
     #[serde(default)]
     pub shares: Vec<Share>,
@@ -57,7 +57,7 @@ pub struct Server {
 }
 
 /// A share of a server.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
     /// Its name.
@@ -65,16 +65,16 @@ pub struct Share {
     /// The identity of its directory tree, which the node assigns.
     #[serde(skip)]
     pub tree: Uuid,
-    /// Whether it accepts clients without credentials.
+    /// Whether it accepts guests, which are clients without credentials.
     #[serde(default)]
     pub guest: bool,
-    /// Whether clients may list its root directory. They may read the attributes of the root in any case.
-    #[serde(default = "yes")]
+    /// Whether clients may list its root directory. Clients may always read the attributes of the root directory.
+    #[serde(default = "quantity::yes")]
     pub listable: bool,
 }
 
 /// An account of a server.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct User {
     /// The name, with or without a domain.
@@ -85,8 +85,8 @@ pub struct User {
     changes: u64,
 }
 
-/// A global mapping. In a node file it is one that Windows has made again after a restart.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// A global mapping. A mapping in a node file is a mapping that Windows restored after a restart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mapping {
     /// `\\host\share`, or a directory on it, in lower case.
@@ -94,8 +94,8 @@ pub struct Mapping {
     /// The user, or `None` for a guest.
     #[serde(default)]
     pub user: Option<String>,
-    /// Whether it is made again after a restart, with credentials that Windows stores.
-    #[serde(skip, default = "yes")]
+    /// Whether Windows restores the mapping after a restart, with stored credentials.
+    #[serde(skip, default = "quantity::yes")]
     pub persistent: bool,
     /// The status that WMI reports.
     #[serde(skip)]
@@ -103,21 +103,13 @@ pub struct Mapping {
     /// Whether it requires encryption.
     #[serde(default)]
     pub privacy: bool,
-    /// Whether it was made again after a restart. The SMB client then no longer knows its user, although it logs on with
-    /// the stored credentials.
-    #[serde(skip, default = "yes")]
+    /// Whether Windows restored the mapping after a restart. The SMB client then logs on with the stored credentials, but
+    /// does not compare the user of a new request with the user of the mapping.
+    #[serde(skip, default = "quantity::yes")]
     restored: bool,
     /// How many times the user's password had changed when the mapping was created.
     #[serde(skip)]
     changes: u64,
-}
-
-/// A request for a mapping.
-struct NewMapping<'a> {
-    remote: &'a str,
-    credential: Option<Credential>,
-    persistent: bool,
-    privacy: bool,
 }
 
 /// `MSFT_SmbGlobalMapping.Status`.
@@ -125,19 +117,9 @@ struct NewMapping<'a> {
 pub enum Status {
     /// Connected.
     Ok = 0,
-    /// Paused.
-    Paused = 1,
     /// Disconnected. The next use connects it again.
     #[default]
     Disconnected = 2,
-    /// The network failed.
-    NetworkError = 3,
-    /// Connecting.
-    Connecting = 4,
-    /// Connecting again.
-    Reconnecting = 5,
-    /// Unavailable.
-    Unavailable = 6,
 }
 
 impl User {
@@ -146,13 +128,8 @@ impl User {
         Self { name: name.to_owned(), password: password.to_owned(), changes: 0 }
     }
 
-    /// Returns the name and the password.
-    pub(crate) fn credentials(&self) -> (&str, &str) {
-        (&self.name, &self.password)
-    }
-
-    /// Returns whether a client that logs on as `name` uses this account. For an account without a domain, the client may
-    /// give any domain.
+    /// Returns whether a client that logs on as `name` uses this account. If the account has no domain, the client may name
+    /// any domain.
     fn is(&self, name: &str) -> bool {
         let bare = name.rsplit('\\').next().unwrap_or(name);
         self.name.eq_ignore_ascii_case(name) || !self.name.contains('\\') && self.name.eq_ignore_ascii_case(bare)
@@ -168,7 +145,13 @@ impl fmt::Debug for User {
 impl Server {
     /// Returns a server that answers without delay and has no shares and no users.
     pub fn new(host: &str) -> Self {
-        Self { host: host.to_owned(), reachable: true, slow_milliseconds: 0, shares: Vec::new(), users: Vec::new() }
+        Self {
+            host: host.to_owned(),
+            reachable: true,
+            answer_takes: Duration::ZERO,
+            shares: Vec::new(),
+            users: Vec::new(),
+        }
     }
 
     fn share(&self, name: &str) -> Option<&Share> {
@@ -180,42 +163,9 @@ impl Server {
     }
 }
 
-/// A user and a password, which `MSFT_SmbGlobalMapping.Create` takes as one text: the user, with a backslash before each
-/// backslash and colon, then a colon and the unescaped password.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Credential {
-    /// The user.
-    pub user: String,
-    /// The password.
-    pub password: Secret,
-}
-
-impl Credential {
-    /// Parses `text`.
-    ///
-    /// Returns `None` for a text without a colon, and for a backslash before any other character: the user was not
-    /// escaped.
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut user = String::new();
-        let mut characters = text.char_indices();
-        while let Some((at, character)) = characters.next() {
-            match character {
-                ':' => return Some(Self { user, password: Secret::new(text[at + 1..].to_owned()) }),
-                '\\' => match characters.next()? {
-                    (_, escaped @ ('\\' | ':')) => user.push(escaped),
-                    _ => return None,
-                },
-                _ => user.push(character),
-            }
-        }
-        None
-    }
-}
-
 impl Default for Smb {
     fn default() -> Self {
-        let (servers, mappings) = (Vec::new(), Vec::new());
-        Self { servers, forbids_stored_credentials: false, timeout: CONNECT_TIMEOUT, mappings }
+        Self { servers: Vec::new(), forbids_stored_credentials: false, timeout: CONNECT_TIMEOUT, mappings: Vec::new() }
     }
 }
 
@@ -225,7 +175,7 @@ impl Smb {
         &self.mappings
     }
 
-    /// Returns whether the servers accept a mapping, and its user with the password that it was made with.
+    /// Returns whether a server has the mapping's share, and its user with an unchanged password.
     pub(crate) fn accepts(&self, mapping: &Mapping) -> bool {
         let Some((host, share)) = split(&mapping.remote) else { return false };
         let Some(server) = self.server(&host) else { return false };
@@ -233,10 +183,18 @@ impl Smb {
         server.share(&share).is_some_and(|share| mapping.user.as_deref().map_or(share.guest, is_user))
     }
 
-    /// Adds mappings that Windows has made again.
+    /// Adds mappings that Windows restored after a restart.
     pub(crate) fn restore(&mut self, mappings: &[Mapping]) {
         let in_lower_case = |mapping: &Mapping| Mapping { remote: mapping.remote.to_lowercase(), ..mapping.clone() };
         self.mappings.extend(mappings.iter().map(in_lower_case));
+    }
+
+    /// Returns the name of a share, `host\share` in lower case, by the identity of its directory tree.
+    pub(crate) fn name_of(&self, tree: Uuid) -> Option<String> {
+        self.servers.iter().find_map(|server| {
+            let share = server.shares.iter().find(|share| share.tree == tree)?;
+            Some(format!(r"{}\{}", server.host, share.name).to_lowercase())
+        })
     }
 
     /// Returns the instances of `MSFT_SmbGlobalMapping`.
@@ -258,23 +216,22 @@ impl Smb {
         if !target.is_of(GLOBAL_MAPPING) {
             return Err(OsError::WBEM_INVALID_CLASS);
         }
-        if method.eq_ignore_ascii_case("Create") {
-            self.create(Arguments::new(arguments, &CREATE)?)
-        } else if method.eq_ignore_ascii_case("Remove") {
-            let force = Arguments::new(arguments, &["Force"])?.bool("Force")?.unwrap_or_default();
-            let remote = target.text("RemotePath").ok_or(OsError::WBEM_NOT_FOUND)?;
-            let position = self.position(remote).ok_or(OsError::WBEM_NOT_FOUND)?;
-            if !force && split(remote).is_some_and(|(host, share)| open_shares.contains(&format!(r"{host}\{share}"))) {
-                return Err(OsError::OPEN_FILES);
-            }
-            self.mappings.remove(position);
-            Ok(returned(0))
-        } else {
-            Err(OsError::WBEM_INVALID_METHOD)
+        let method = Method::find(&METHODS, target, method).ok_or(OsError::WBEM_INVALID_METHOD)?;
+        let arguments = method.arguments(arguments)?;
+        if method.name == "Create" {
+            return self.create(arguments);
         }
+        let force = arguments.bool("Force")?.unwrap_or_default();
+        let remote = target.text("RemotePath").ok_or(OsError::WBEM_NOT_FOUND)?;
+        let position = self.position(remote).ok_or(OsError::WBEM_NOT_FOUND)?;
+        if !force && split(remote).is_some_and(|(host, share)| open_shares.contains(&format!(r"{host}\{share}"))) {
+            return Err(OsError::OPEN_FILES);
+        }
+        self.mappings.remove(position);
+        Ok(returned(0))
     }
 
-    /// Returns how long a call takes.
+    /// Returns how long a method call takes.
     pub fn duration(&self, method: &str, arguments: &[(&str, Value)]) -> Duration {
         let named = arguments.iter().find(|(name, _)| name.eq_ignore_ascii_case("RemotePath"));
         match named {
@@ -291,7 +248,7 @@ impl Smb {
         let server = split(remote).and_then(|(host, _)| self.server(&host));
         match server {
             None => Duration::ZERO,
-            Some(server) if server.reachable => Duration::from_millis(server.slow_milliseconds),
+            Some(server) if server.reachable => server.answer_takes,
             Some(_) => self.timeout,
         }
     }
@@ -303,7 +260,7 @@ impl Smb {
         let (host, share) = split(remote).ok_or(OsError::BAD_NET_NAME)?;
         let is_on_share = |mapping: &Mapping| split(&mapping.remote) == Some((host.clone(), share.clone()));
         let mapping = self.mappings.iter().position(is_on_share);
-        // A share that is not mapped is opened through any session with its server.
+        // Windows opens a share that is not mapped through any session with its server.
         let session = mapping.or_else(|| self.mappings.iter().position(|mapping| mapping.is_to(&host)));
         let opened = self.log_on(&host, session).and_then(|guest| {
             let share = self.server(&host).and_then(|server| server.share(&share)).ok_or(OsError::BAD_NET_NAME)?;
@@ -320,8 +277,8 @@ impl Smb {
         opened
     }
 
-    /// Changes the password of `user` on `host`. Mappings with the old password can no longer be used; their status does
-    /// not change. Returns false if there is no such user.
+    /// Changes the password of `user` on `host`. Mappings with the old password fail from then on, but their status does not
+    /// change. Returns false if the server or the user does not exist.
     pub fn rotate(&mut self, host: &str, user: &str, password: &str) -> bool {
         let server = self.servers.iter_mut().find(|server| server.host.eq_ignore_ascii_case(host));
         let Some(user) = server.and_then(|server| server.users.iter_mut().find(|known| known.is(user))) else {
@@ -332,7 +289,7 @@ impl Smb {
         true
     }
 
-    /// Restarts the node: the persistent mappings are made again, and connect at their first use.
+    /// Restarts the node: keeps the persistent mappings, which connect at their first use.
     pub fn reboot(&mut self) {
         self.mappings.retain(|mapping| mapping.persistent);
         for mapping in &mut self.mappings {
@@ -347,56 +304,49 @@ impl Smb {
         let persistent = arguments.bool("Persistent")?.unwrap_or(true);
         let credential = match arguments.secret("Credential")?.filter(|credential| !credential.expose().is_empty()) {
             None => None,
-            Some(text) => Some(Credential::parse(text.expose()).ok_or(OsError::INVALID_PARAMETER)?),
+            Some(text) => Some(split_credential(text.expose()).ok_or(OsError::INVALID_PARAMETER)?),
         };
-        let created_mapping = self.map(&NewMapping { remote: &remote, credential, persistent, privacy })?;
-        Ok(created("CreatedMapping", created_mapping))
+        let (user, password) = credential.unzip();
+        let mapping = Mapping { remote, user, persistent, status: Status::Ok, privacy, restored: false, changes: 0 };
+        Ok(created("CreatedMapping", self.map(mapping, password)?))
     }
 
-    fn map(&mut self, new: &NewMapping<'_>) -> OsResult<Instance> {
-        let (host, share) = split(new.remote).ok_or(OsError::BAD_NET_NAME)?;
-        if new.remote.ends_with('\\') {
+    fn map(&mut self, mut mapping: Mapping, password: Option<Secret>) -> OsResult<Instance> {
+        let (host, share) = split(&mapping.remote).ok_or(OsError::BAD_NET_NAME)?;
+        if mapping.remote.ends_with('\\') {
             return Err(OsError::INVALID_PARAMETER);
         }
-        let user = new.credential.as_ref().map(|credential| credential.user.as_str());
-        let is_stored = new.persistent && user.is_some();
+        let user = mapping.user.as_deref();
+        let is_stored = mapping.persistent && user.is_some();
         if user.is_some_and(|user| !user.contains('\\')) || is_stored && self.forbids_stored_credentials {
             return Err(OsError::NO_SUCH_LOGON_SESSION);
         }
-        if let Some(position) = self.position(new.remote) {
+        if let Some(position) = self.position(&mapping.remote) {
             let is_same = self.mappings[position].is_of(user);
             return Err(if is_same { ALREADY_ASSIGNED } else { OsError::SESSION_CREDENTIAL_CONFLICT });
         }
         let server = self.server(&host).filter(|server| server.reachable).ok_or(OsError::BAD_NETPATH)?;
         let mut sessions = self.mappings.iter().filter(|mapping| mapping.is_to(&host)).peekable();
         let has_session = sessions.peek().is_some();
-        if sessions.any(|session| !session.is_of(user) || session.is_above(new.remote)) {
+        if sessions.any(|session| !session.is_of(user) || session.is_above(&mapping.remote)) {
             return Err(OsError::SESSION_CREDENTIAL_CONFLICT);
         }
-        let changes = match &new.credential {
+        let changes = match user.zip(password) {
             None => 0,
-            Some(credential) => {
-                let user = server.user(&credential.user).ok_or(OsError::LOGON_FAILURE)?;
-                if user.password != credential.password.expose() {
+            Some((name, password)) => {
+                let known = server.user(name).ok_or(OsError::LOGON_FAILURE)?;
+                if known.password != password.expose() {
                     // If a session of the user is open, the node itself compares the password.
                     return Err(if has_session { OsError::INVALID_PASSWORD } else { OsError::LOGON_FAILURE });
                 }
-                user.changes
+                known.changes
             }
         };
         let found = server.share(&share).ok_or(OsError::BAD_NET_NAME)?;
         if user.is_none() && !found.guest {
             return Err(OsError::LOGON_FAILURE);
         }
-        let mapping = Mapping {
-            remote: new.remote.to_owned(),
-            user: user.map(str::to_owned),
-            persistent: new.persistent,
-            status: Status::Ok,
-            privacy: new.privacy,
-            restored: false,
-            changes,
-        };
+        mapping.changes = changes;
         let created = mapping.instance();
         self.mappings.push(mapping);
         Ok(created)
@@ -427,15 +377,13 @@ impl Mapping {
         split(&self.remote).is_some_and(|(own, _)| own == host)
     }
 
-    /// Returns whether the SMB client takes `user` for the user of the mapping.
+    /// Returns whether the SMB client considers `user` to be the user of the mapping.
     fn is_of(&self, user: Option<&str>) -> bool {
-        match (self.user.as_deref().filter(|_| !self.restored), user) {
-            (Some(own), Some(user)) => own.eq_ignore_ascii_case(user),
-            (own, user) => own == user,
-        }
+        let known = self.user.as_deref().filter(|_| !self.restored);
+        known.map(str::to_ascii_lowercase) == user.map(str::to_ascii_lowercase)
     }
 
-    /// Returns whether `remote` is a directory below what is mapped.
+    /// Returns whether `remote` is a directory below the mapped path.
     fn is_above(&self, remote: &str) -> bool {
         remote.strip_prefix(&self.remote).is_some_and(|rest| rest.starts_with('\\'))
     }
@@ -454,30 +402,39 @@ impl Mapping {
     }
 }
 
-/// The parameters of `Create`.
-const CREATE: [&str; 9] = [
-    "LocalPath",
-    "RemotePath",
-    "Credential",
-    "Persistent",
-    "RequireIntegrity",
-    "RequirePrivacy",
-    "FullAccess",
-    "DenyAccess",
-    "UseWriteThrough",
+static METHODS: [Method; 2] = [
+    method(
+        GLOBAL_MAPPING,
+        "Create",
+        "LocalPath RemotePath Credential Persistent RequireIntegrity RequirePrivacy FullAccess DenyAccess \
+         UseWriteThrough",
+    ),
+    method(GLOBAL_MAPPING, "Remove", "Force"),
 ];
+
+/// Splits a credential into the user and the password: `\\` and `\:` stand for a backslash and a colon in the name of the
+/// user, and the first other colon ends the name.
+fn split_credential(text: &str) -> Option<(String, Secret)> {
+    let mut user = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            ':' => return Some((user, Secret::new(text[at + 1..].to_owned()))),
+            '\\' => match characters.next()? {
+                (_, escaped @ ('\\' | ':')) => user.push(escaped),
+                _ => return None,
+            },
+            _ => user.push(character),
+        }
+    }
+    None
+}
 
 /// Returns the host and share of a UNC path in lower case.
 fn split(remote: &str) -> Option<(String, String)> {
     let lower = remote.to_lowercase();
     let mut parts = lower.strip_prefix(r"\\")?.split('\\');
-    let (host, share) = (parts.next()?, parts.next()?);
+    let host = parts.next()?;
+    let share = parts.next()?;
     (!host.is_empty() && !share.is_empty()).then(|| (host.to_owned(), share.to_owned()))
 }
-
-fn yes() -> bool {
-    true
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,7 +1,7 @@
 //! Simulates the firmware's SMBIOS table, which has the BIOS serial number.
 //!
-//! A structure consists of a header (type, length, handle), its fields and its strings. Each string ends with a zero byte,
-//! and so does the list of strings. A string field holds the number of its string, counted from 1, or 0 for no string.
+//! A structure consists of a header (type, length, handle), its fields and its strings. A zero byte ends each string, and
+//! another zero byte ends the list of strings. A string field holds the number of its string, counted from 1, or 0.
 
 use os::abi::RawSmbios;
 use zerocopy::IntoBytes;
@@ -61,39 +61,7 @@ pub fn raw(structures: &[Vec<u8>]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{raw, structure, table, table_without_system};
-
-    /// Reads the serial number of the first structure of type 1, as the SMBIOS specification defines it.
-    fn serial(raw: &[u8]) -> Option<String> {
-        let length = u32::from_le_bytes(raw[4..8].try_into().expect("four bytes"));
-        let mut rest = &raw[8..];
-        assert_eq!(rest.len(), usize::try_from(length).expect("a length"));
-        loop {
-            let (kind, formatted) = (rest[0], usize::from(rest[1]));
-            let end = formatted + rest[formatted..].windows(2).position(|pair| pair == [0, 0]).expect("an end");
-            let mut strings = rest[formatted..end].split(|byte| *byte == 0);
-            match kind {
-                127 => return None,
-                1 => {
-                    let number = usize::from(rest[7]).checked_sub(1)?;
-                    return strings.nth(number).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-                }
-                _ => rest = &rest[end + 2..],
-            }
-        }
-    }
-
-    #[test]
-    fn the_serial_number_is_read_back_with_its_spaces() {
-        let text = "VMware-42 2d 0f  8a ";
-        assert_eq!(serial(&table(Some(text))).as_deref(), Some(text));
-    }
-
-    #[test]
-    fn a_table_may_lack_the_serial_number_or_its_structure() {
-        assert_eq!(serial(&table(None)), None);
-        assert_eq!(serial(&table_without_system()), None);
-    }
+    use super::{raw, structure};
 
     #[test]
     fn a_structure_without_strings_ends_with_two_zero_bytes() {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use os::abi::DiskAttributes;
@@ -24,11 +25,11 @@ pub(crate) type DeviceId = u64;
 /// The date at which the clock of every node starts, 2026-01-01, in 100 ns since 1601.
 const EPOCH: i64 = 134_116_992_000_000_000;
 
-/// How long a disk is online before a policy takes it offline again.
+/// How long a disk stays online before a policy takes it offline again.
 const POLICY_DELAY: Duration = Duration::from_millis(50);
 
 /// A simulated node's state.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct State {
     /// The time since the node's clock started.
     pub now: Duration,
@@ -36,10 +37,10 @@ pub(crate) struct State {
     counter: u64,
     pub disks: BTreeMap<DeviceId, Disk>,
     pub mounts: Vec<Mount>,
-    /// Whether the mount manager leaves the volumes that arrive offline, unless they have a mount point (`NoAutoMount`).
+    /// Whether a volume that arrives stays offline unless it has a mount point (`NoAutoMount`).
     pub no_automount: bool,
-    /// Whether a volume that is offline answers `IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS`. One source says that I/O fails, and
-    /// another one that all control codes do.
+    /// Whether an offline volume answers `IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS`. The sources disagree: one says that I/O
+    /// fails, the other that all control codes fail.
     pub offline_volumes_have_extents: bool,
     /// The directory trees behind remote shares.
     pub trees: BTreeMap<Uuid, FileSystem>,
@@ -62,25 +63,14 @@ pub(crate) struct State {
     pub handles: BTreeMap<u64, Opened>,
     /// The processes without the privilege to create symbolic links.
     pub without_symlink_privilege: BTreeSet<ProcessId>,
-    /// How long the network took for the last operation. The caller waits that long after it.
+    /// How long the network took for the last operation. The caller sleeps for this time after the operation.
     pub network_time: Duration,
     /// Callbacks to run once the state is unlocked.
     pub callbacks: Vec<Callback>,
 }
 
-/// A copy of the objects that the description of a node creates.
-pub(crate) struct Objects {
-    events: Vec<ScheduledEvent>,
-    disks: BTreeMap<DeviceId, Disk>,
-    mounts: Vec<Mount>,
-    trees: BTreeMap<Uuid, FileSystem>,
-    services: Services,
-    smb: Smb,
-    iscsi: Iscsi,
-}
-
-/// A function to be called without holding the lock of the state.
-pub(crate) type Callback = Box<dyn FnOnce() + Send>;
+/// A function to be called without holding the lock of the state. Shared, so that the state can be copied.
+pub(crate) type Callback = Arc<dyn Fn() + Send + Sync>;
 
 /// An event and its time.
 #[derive(Clone, Debug)]
@@ -97,18 +87,18 @@ pub(crate) enum Event {
     VolumeArrives(Uuid),
     /// The storage provider learns of a disk and of the volumes that have arrived on it.
     ProviderLearns(DeviceId),
-    /// A policy takes a disk offline again that was brought online.
+    /// A policy takes a disk offline that was brought online.
     PolicyTakesOffline(DeviceId),
     /// A job ends.
     JobEnds(u64),
 }
 
-/// Identifies a file system: that of a volume or of a share.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Identifies the file system of a volume or of a share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FsId {
     Volume(Uuid),
-    /// `host\share` in lower case, and the identity of the share's directory tree.
-    Share(String, Uuid),
+    /// The identity of the share's directory tree.
+    Share(Uuid),
 }
 
 impl fmt::Debug for State {
@@ -118,31 +108,6 @@ impl fmt::Debug for State {
 }
 
 impl State {
-    /// Returns a copy of the objects that a description creates.
-    pub(crate) fn objects(&self) -> Objects {
-        Objects {
-            events: self.events.clone(),
-            disks: self.disks.clone(),
-            mounts: self.mounts.clone(),
-            trees: self.trees.clone(),
-            services: self.services.clone(),
-            smb: self.smb.clone(),
-            iscsi: self.iscsi.clone(),
-        }
-    }
-
-    /// Undoes what has happened to these objects since they were copied.
-    pub(crate) fn restore(&mut self, objects: Objects) {
-        let Objects { events, disks, mounts, trees, services, smb, iscsi } = objects;
-        self.events = events;
-        self.disks = disks;
-        self.mounts = mounts;
-        self.trees = trees;
-        self.services = services;
-        self.smb = smb;
-        self.iscsi = iscsi;
-    }
-
     /// Returns a number that was never returned before.
     pub(crate) fn fresh(&mut self) -> u64 {
         self.counter += 1;
@@ -199,12 +164,12 @@ impl State {
         }
     }
 
-    /// Cancels the scheduled events that are not to be kept.
+    /// Cancels the scheduled events for which `keep` returns false.
     pub(crate) fn cancel(&mut self, keep: impl Fn(&Event) -> bool) {
         self.events.retain(|scheduled| keep(&scheduled.event));
     }
 
-    /// Shows a volume, if its disk is visible and online.
+    /// Lets a volume arrive, if its disk is visible and online.
     pub(crate) fn volume_arrives(&mut self, id: Uuid) {
         let ready = self.now + self.timing.new_volume;
         let offline = self.no_automount && !self.is_mounted(id);
@@ -229,7 +194,7 @@ impl State {
         self.mounts.iter().any(|mount| mount.volume == id)
     }
 
-    /// Does with the volumes that have arrived what the mount manager does when the node starts.
+    /// Leaves volumes offline as the mount manager does when the node starts.
     pub(crate) fn automount(&mut self) {
         let ids: Vec<Uuid> = self.disks.values().flat_map(Disk::volumes).map(|volume| volume.id).collect();
         for id in ids {
@@ -287,9 +252,14 @@ impl State {
         }
     }
 
+    /// Returns the disks that Windows has detected.
+    pub(crate) fn visible_disks(&self) -> impl Iterator<Item = (DeviceId, &Disk)> {
+        self.disks.iter().map(|(device, disk)| (*device, disk)).filter(|(_, disk)| disk.visible)
+    }
+
     /// Returns the visible disk with `number`.
     pub(crate) fn device(&self, number: u32) -> Option<DeviceId> {
-        self.disks.iter().find(|(_, disk)| disk.visible && disk.number == number).map(|(id, _)| *id)
+        self.visible_disks().find(|(_, disk)| disk.number == number).map(|(id, _)| id)
     }
 
     /// Returns the disk with this number, even if Windows has not detected it yet.
@@ -312,18 +282,21 @@ impl State {
         self.disks.get_mut(&device).filter(|disk| disk.visible).ok_or(removed)
     }
 
-    /// Returns the device and partition number of the volume `id`, whether it has arrived or not.
+    /// Returns the device and the partition number of the volume `id`, even if the volume has not arrived.
     pub(crate) fn location_of(&self, id: Uuid) -> Option<(DeviceId, u32)> {
-        self.disks.iter().filter(|(_, disk)| disk.visible).find_map(|(device, disk)| {
+        self.visible_disks().find_map(|(device, disk)| {
             let holds = |volume: &Volume| volume.id == id;
             let part = disk.partitions.iter().find(|part| part.volume.as_ref().is_some_and(holds))?;
-            Some((*device, part.number))
+            Some((device, part.number))
         })
     }
 
-    /// Returns the volume `id` and its disk. Fails with [`Self::removed`] if the disk was removed and with `NOT_READY` if the volume has not arrived, for example because the disk is offline.
+    /// Returns the volume `id` and its disk.
+    ///
+    /// Fails with [`Self::removed`] if the disk was removed, and with `NOT_READY` if the volume has not arrived, for example
+    /// because the disk is offline.
     pub(crate) fn volume(&self, id: Uuid) -> OsResult<(&Disk, &Volume)> {
-        let found = self.disks.values().filter(|disk| disk.visible).find_map(|disk| {
+        let found = self.visible_disks().find_map(|(_, disk)| {
             let volume = disk.volumes().find(|volume| volume.id == id)?;
             Some((disk, volume))
         });
@@ -340,37 +313,38 @@ impl State {
 
     /// Returns the volumes that have arrived, with their disks.
     pub(crate) fn arrived_volumes(&self) -> impl Iterator<Item = (&Disk, &Volume)> {
-        let disks = self.disks.values().filter(|disk| disk.visible);
-        disks.flat_map(|disk| disk.volumes().map(move |volume| (disk, volume))).filter(|(_, volume)| volume.arrived)
+        let volumes = self.visible_disks().flat_map(|(_, disk)| disk.volumes().map(move |volume| (disk, volume)));
+        volumes.filter(|(_, volume)| volume.arrived)
     }
 
     /// Returns a file system, or the error that reading it gives.
-    pub(crate) fn file_system(&self, id: &FsId) -> OsResult<&FileSystem> {
+    pub(crate) fn file_system(&self, id: FsId) -> OsResult<&FileSystem> {
         match id {
-            FsId::Volume(volume) => self.volume(*volume)?.1.mounted(),
-            FsId::Share(_, tree) => self.trees.get(tree).ok_or(OsError::BAD_NET_NAME),
+            FsId::Volume(volume) => self.volume(volume)?.1.mounted(),
+            FsId::Share(tree) => self.trees.get(&tree).ok_or(OsError::BAD_NET_NAME),
         }
     }
 
-    pub(crate) fn file_system_mut(&mut self, id: &FsId) -> OsResult<&mut FileSystem> {
+    pub(crate) fn file_system_mut(&mut self, id: FsId) -> OsResult<&mut FileSystem> {
         self.file_system(id)?;
         match id {
-            FsId::Volume(volume) => self.volume_mut(*volume)?.file_system.as_mut().ok_or(OsError::UNRECOGNIZED_VOLUME),
-            FsId::Share(_, tree) => self.trees.get_mut(tree).ok_or(OsError::BAD_NET_NAME),
+            FsId::Volume(volume) => self.volume_mut(volume)?.file_system.as_mut().ok_or(OsError::UNRECOGNIZED_VOLUME),
+            FsId::Share(tree) => self.trees.get_mut(&tree).ok_or(OsError::BAD_NET_NAME),
         }
     }
 
     /// Fails with `WRITE_PROTECT` if the file system is on a read-only disk.
-    pub(crate) fn check_writable(&self, id: &FsId) -> OsResult<()> {
+    pub(crate) fn check_writable(&self, id: FsId) -> OsResult<()> {
         match id {
-            FsId::Volume(volume) if self.volume(*volume)?.0.is_read_only() => Err(OsError::WRITE_PROTECT),
+            FsId::Volume(volume) if self.volume(volume)?.0.is_read_only() => Err(OsError::WRITE_PROTECT),
             _ => Ok(()),
         }
     }
 
     /// Creates an empty file system.
     pub(crate) fn make_file_system(&mut self, kind: &str, length: u64) -> FileSystem {
-        let (root, serial) = (self.fresh(), scramble(self.counter));
+        let root = self.fresh();
+        let serial = scramble(self.counter);
         FileSystem::new(kind, serial, length, root, self.time_of_day())
     }
 
@@ -382,7 +356,7 @@ impl State {
     }
 
     /// Returns whether any handle is open on the file.
-    pub(crate) fn is_open(&self, fs: &FsId, node: FileId) -> bool {
+    pub(crate) fn is_open(&self, fs: FsId, node: FileId) -> bool {
         self.handles.values().any(|opened| opened.is_on(fs, node))
     }
 }

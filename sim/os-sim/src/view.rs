@@ -5,12 +5,11 @@ mod invariants;
 mod snapshot;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use os::{OsError, OsResult, Uuid};
 
 use crate::disks::mount_manager::MountPoint;
-use crate::disks::{Disk, Health, Layout, Partition, PartitionKind, Volume};
+use crate::disks::{Disk, Health, Partition, PartitionKind, Volume};
 use crate::files::file_system::{Body, FileId, FileRecord};
 use crate::files::reparse_point::{self, Target};
 use crate::sim::Sim;
@@ -71,7 +70,7 @@ pub struct VolumeView {
     pub arrived: bool,
     /// Whether the mount manager has left it offline.
     pub offline: bool,
-    /// The name of its file system, whether it can be read or not.
+    /// The name of its file system, even if the file system cannot be read.
     pub file_system: Option<String>,
     /// Whether its content can be read.
     pub readable: bool,
@@ -124,19 +123,18 @@ impl Sim {
 
     /// Returns all disks that Windows shows, ordered by number.
     pub fn disks(&self) -> Vec<DiskView> {
-        self.with(|state| {
-            let shown = state.disks.values().filter(|disk| disk.visible);
-            let mut disks: Vec<_> = shown.map(|disk| state.disk_view(disk)).collect();
-            disks.sort_by_key(|disk| disk.number);
-            disks
-        })
+        self.disks_that(|disk| disk.visible)
     }
 
     /// Returns the disks that are attached and that Windows has not detected, ordered by number.
     pub fn undetected_disks(&self) -> Vec<DiskView> {
+        self.disks_that(|disk| !disk.visible)
+    }
+
+    fn disks_that(&self, are_wanted: impl Fn(&Disk) -> bool) -> Vec<DiskView> {
         self.with(|state| {
-            let hidden = state.disks.values().filter(|disk| !disk.visible);
-            let mut disks: Vec<_> = hidden.map(|disk| state.disk_view(disk)).collect();
+            let wanted = state.disks.values().filter(|disk| are_wanted(disk));
+            let mut disks: Vec<_> = wanted.map(|disk| state.disk_view(disk)).collect();
             disks.sort_by_key(|disk| disk.number);
             disks
         })
@@ -152,7 +150,7 @@ impl Sim {
         self.all_volumes().into_iter().find(|volume| volume.id == id)
     }
 
-    /// Returns all volumes on disks that Windows shows, ordered by disk and offset. Includes those that have not arrived.
+    /// Returns all volumes on disks that Windows shows, ordered by disk and offset. Includes volumes that have not arrived.
     pub fn all_volumes(&self) -> Vec<VolumeView> {
         let disks = self.disks().into_iter();
         disks.flat_map(|disk| disk.partitions).filter_map(|part| part.volume).collect()
@@ -168,47 +166,40 @@ impl Sim {
         self.with(|state| state.smb.mappings().to_vec())
     }
 
-    /// Returns how many times the volume was formatted, or 0 if it does not exist.
+    /// Returns how many times the volume was formatted, or 0 if the volume does not exist.
     pub fn formats_of(&self, volume: Uuid) -> u32 {
         self.volume(volume).map_or(0, |volume| volume.formats)
     }
 
-    /// Returns the stale entries of the mount manager: directories that no longer are mount points because they were
-    /// deleted without the mount manager.
+    /// Returns the stale entries of the mount manager: directories that are no longer mount points, because they were
+    /// deleted without a call to the mount manager.
     pub fn stale_mounts(&self) -> Vec<String> {
         self.with(|state| state.stale_mounts())
     }
 
-    /// Returns what is in the directory at a Win32 path, without what is in its subdirectories.
+    /// Returns the entries of the directory at a Win32 path, without the entries of its subdirectories.
     pub fn entries(&self, path: &str) -> OsResult<Vec<FileView>> {
-        self.with(|state| {
-            let found = state.existing(path, true);
-            state.network_time = Duration::ZERO;
-            let (fs, directory) = found?;
-            let file_system = state.file_system(&fs)?;
+        self.external().with(|state| {
+            let (fs, directory) = state.existing(path, true)?;
+            let file_system = state.file_system(fs)?;
             let children = file_system.record(directory)?.children().ok_or(OsError::DIRECTORY)?;
             children.iter().map(|(name, id)| Ok(view_of(name.to_string(), file_system.record(*id)?))).collect()
         })
     }
 
-    /// Returns what is at a Win32 path. A link in its last component is not followed.
+    /// Returns the file, directory or link at a Win32 path. A link in the last component is not followed.
     pub fn entry(&self, path: &str) -> OsResult<FileView> {
-        self.with(|state| {
-            let found = state.existing(path, false);
-            state.network_time = Duration::ZERO;
-            let (fs, file) = found?;
-            let record = state.file_system(&fs)?.record(file)?;
+        self.external().with(|state| {
+            let record = state.record_at(path, false)?;
             Ok(view_of(record.name.to_string(), record))
         })
     }
 
     /// Returns everything below the directory at a Win32 path. Links are not followed.
     pub fn tree(&self, path: &str) -> OsResult<Vec<FileView>> {
-        self.with(|state| {
-            let found = state.existing(path, true);
-            state.network_time = Duration::ZERO;
-            let (fs, file) = found?;
-            state.tree_of(&fs, file)
+        self.external().with(|state| {
+            let (fs, file) = state.existing(path, true)?;
+            state.tree_of(fs, file)
         })
     }
 }
@@ -221,12 +212,7 @@ impl State {
             cached_size: disk.cached_size,
             offline: disk.is_offline(),
             read_only: disk.is_read_only(),
-            layout: match disk.layout {
-                Layout::Raw => "raw",
-                Layout::Mbr { .. } => "mbr",
-                Layout::Gpt { .. } => "gpt",
-                Layout::Superfloppy => "superfloppy",
-            },
+            layout: disk.layout.name(),
             bus: disk.bus,
             serial: disk.serial.clone(),
             location: disk.location.clone(),
@@ -273,7 +259,7 @@ impl State {
         stale.collect()
     }
 
-    pub(crate) fn tree_of(&self, fs: &FsId, top: FileId) -> OsResult<Vec<FileView>> {
+    pub(crate) fn tree_of(&self, fs: FsId, top: FileId) -> OsResult<Vec<FileView>> {
         let file_system = self.file_system(fs)?;
         let mut found = Vec::new();
         let mut waiting = vec![(String::new(), top)];

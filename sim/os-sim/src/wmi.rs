@@ -8,7 +8,7 @@ pub(crate) mod storage_jobs;
 pub mod wql;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use os::{CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Returned, Time, Value, Wmi};
@@ -17,7 +17,7 @@ use crate::clock::SharedState;
 use crate::files::handles::{Object, Opened};
 use crate::iscsi::Associated;
 use crate::smb;
-use crate::state::{FsId, State};
+use crate::state::{Callback, FsId, State};
 use crate::wmi::method_call::{instance, returned};
 use crate::wmi::storage_jobs::JobAction;
 use wql::{Associators, ObjectPath, Query};
@@ -41,12 +41,6 @@ const ADDRESSES: [&str; 2] = ["10.240.0.4", "fe80::d4"];
 
 /// `SERVICE_RUNNING`.
 const RUNNING: u32 = 4;
-
-/// The associations of the storage provider, each with the two classes that it joins.
-const ASSOCIATIONS: [(&str, &str, &str); 2] = [
-    ("MSFT_DiskToPartition", "MSFT_Disk", "MSFT_Partition"),
-    ("MSFT_PartitionToVolume", "MSFT_Partition", "MSFT_Volume"),
-];
 
 impl State {
     fn query(&mut self, namespace: Namespace, text: &str) -> OsResult<Vec<Instance>> {
@@ -83,24 +77,12 @@ impl State {
             None => {}
             Some(Associated::Objects(objects)) => return Ok(objects),
             Some(Associated::Disks(luns)) => {
-                let shown = self.disks.values().filter(|disk| disk.visible);
-                let reached = shown.filter(|disk| disk.lun_id.is_some_and(|id| luns.contains(&id)));
+                let disks = self.visible_disks().map(|(_, disk)| disk);
+                let reached = disks.filter(|disk| disk.lun_id.is_some_and(|id| luns.contains(&id)));
                 return Ok(reached.map(provider_instances::disk_instance).collect());
             }
         }
-        let mut found = Vec::new();
-        for (association, left, right) in ASSOCIATIONS {
-            let other = match () {
-                () if query.object.is_of(left) => right,
-                () if query.object.is_of(right) => left,
-                () => continue,
-            };
-            let wanted = |asked: Option<&str>, given: &str| asked.is_none_or(|asked| asked == given);
-            if wanted(query.association, association) && wanted(query.result, other) {
-                found.extend(msft_storage::associated(self, &query.object, other)?);
-            }
-        }
-        Ok(found)
+        msft_storage::associated(self, query)
     }
 
     fn begin(&mut self, call: &MethodCall<'_>) -> OsResult<StartedCall> {
@@ -134,12 +116,12 @@ impl State {
             return self.call_remote(object, method, arguments).map(StartedCall::Done);
         }
         let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let action = JobAction::Remote { object: object.to_string(), method: method.to_owned(), arguments };
+        let action = JobAction::Remote { object: object.clone(), method: method.to_owned(), arguments };
         Ok(self.start(None, action, takes).map_or_else(|code| StartedCall::Done(returned(code)), StartedCall::Job))
     }
 
-    /// Makes a call that uses the network, and attaches or detaches the disks that it affects. A session with a disk that
-    /// is in use does not end.
+    /// Makes a call that uses the network, and attaches or detaches the disks of its sessions. Fails if it would detach a
+    /// disk that is in use.
     pub(crate) fn call_remote(
         &mut self,
         object: &ObjectPath,
@@ -155,7 +137,7 @@ impl State {
         if outcome.as_ref().is_ok_and(|(_, effects)| effects.iter().any(|effect| self.detaches_used_disk(effect))) {
             return Err(OsError::ISDSC_DEVICE_BUSY_ON_SESSION);
         }
-        // A portal that did not answer was added too.
+        // Keep the change even if the call failed: a portal that does not answer is added all the same.
         self.iscsi = changed;
         let (returned, effects) = outcome?;
         for effect in effects {
@@ -166,14 +148,14 @@ impl State {
 
     /// Returns the shares on which files are open, as `host\share` in lower case.
     fn open_shares(&self) -> BTreeSet<String> {
-        let share = |opened: &Opened| match &opened.object {
-            Object::File { fs: FsId::Share(name, _), .. } => Some(name.clone()),
+        let share = |opened: &Opened| match opened.object {
+            Object::File { fs: FsId::Share(tree), .. } => self.smb.name_of(tree),
             _ => None,
         };
         self.handles.values().filter_map(share).collect()
     }
 
-    /// Fails with `ISDSC_SERVICE_NOT_RUNNING` if the node has the iSCSI initiator service and it does not run.
+    /// Fails with `ISDSC_SERVICE_NOT_RUNNING` if the node has the iSCSI initiator service and the service does not run.
     fn check_iscsi_service(&mut self) -> OsResult<()> {
         let now = Time(self.now);
         match self.services.state("MSiSCSI", now) {
@@ -182,7 +164,7 @@ impl State {
         }
     }
 
-    /// Returns the result of a job, or `None` while it runs. A job that was lost in a restart fails.
+    /// Returns the result of a job, or `None` while the job runs. A job that a restart of the node ended has failed.
     fn job_result(&mut self, job: u64) -> Option<OsResult<Returned>> {
         if let Some(result) = self.job_results.remove(&job) {
             return Some(result);
@@ -251,9 +233,16 @@ struct RunningJob {
 
 impl PendingCall for RunningJob {
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
+        let then = Mutex::new(Some(then));
+        let callback: Callback = Arc::new(move || {
+            let then = then.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(then) = then {
+                then();
+            }
+        });
         self.shared.with_callbacks(|state| match state.jobs.get_mut(&self.job) {
-            Some(job) => job.callbacks.push(then),
-            None => state.callbacks.push(then),
+            Some(job) => job.callbacks.push(callback),
+            None => state.callbacks.push(callback),
         });
     }
 }

@@ -1,9 +1,8 @@
-//! Files, directories and links through handles: resolution, sharing, deletion, listing.
+//! Deleted files, removed mount points and the handles of an ended process.
 
-use os::abi::{FILE_DISPOSITION_DELETE, FILE_DISPOSITION_POSIX, FileIdInfo};
+use os::abi::{FILE_DISPOSITION_DELETE, FILE_DISPOSITION_POSIX};
 use os::{Access, FileInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16String};
-use os_sim::{Builder, node};
-use zerocopy::FromBytes;
+use os_sim::node;
 
 const GIB: u64 = 1 << 30;
 const ROOT: &str = r"C:\var\lib\kubelet\pods";
@@ -26,61 +25,6 @@ fn link_itself(os: &dyn Os, win32: &str, access: Access) -> OsResult<Box<dyn Han
 
 fn dispose(handle: &dyn Handle, flags: u32) -> OsResult<()> {
     handle.set(FileInfo::DispositionEx, &flags.to_le_bytes())
-}
-
-fn links() -> Builder {
-    node()
-        .file(r"C:\data\file", "content")
-        .dir(r"C:\data\sub")
-        .symlink(r"C:\data\absolute", r"C:\data\sub")
-        .symlink(r"C:\data\relative", r"..\data\sub")
-        .junction(r"C:\data\junction", r"C:\data")
-        .symlink(r"C:\data\dangling", r"C:\nowhere\at\all")
-        .symlink(r"C:\data\circle", r"C:\data\circle")
-}
-
-#[test]
-fn a_path_that_cannot_be_resolved_has_its_own_error() {
-    let node = links().build();
-    for (path, error) in [
-        (r"C:\data\dangling", OsError::PATH_NOT_FOUND),
-        (r"C:\data\circle", OsError::CANT_RESOLVE_FILENAME),
-        (r"C:\data\..\data", OsError::INVALID_NAME),
-    ] {
-        assert_eq!(existing(&node, path, Access::READ_ATTRIBUTES, Options::empty()).err(), Some(error), "{path}");
-    }
-}
-
-#[test]
-fn the_state_is_consistent_while_a_deleted_file_is_open() {
-    for flags in [FILE_DISPOSITION_DELETE, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX] {
-        let file = format!(r"{ROOT}\file");
-        let node = node().file(&file, "x").build();
-        let reader = existing(&node, &file, Access::READ_DATA, Options::empty()).unwrap();
-        let deleter = existing(&node, &file, Access::DELETE, Options::empty()).unwrap();
-        dispose(&*deleter, flags).unwrap();
-        node.invariants().unwrap();
-        drop(deleter);
-        node.invariants().unwrap();
-        drop(reader);
-        node.invariants().unwrap();
-        assert!(!node.external().exists(&file));
-        assert_eq!(node.open_handles(), 0);
-    }
-}
-
-#[test]
-fn files_and_volumes_have_distinct_identities() {
-    let node = node().dir(r"C:\a").disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\m").build();
-    let id = |win32: &str| {
-        let mut info = [0; 24];
-        let handle = existing(&node, win32, Access::READ_ATTRIBUTES, Options::empty()).unwrap();
-        handle.query(FileInfo::Id, &mut info).unwrap();
-        FileIdInfo::read_from_bytes(&info).unwrap()
-    };
-    assert_eq!(id(r"C:\a"), id(r"c:\A"));
-    assert_ne!(id(r"C:\a").file_id, id(r"C:\").file_id);
-    assert_ne!(id(r"C:\m").volume_serial_number, id(r"C:\").volume_serial_number);
 }
 
 #[test]

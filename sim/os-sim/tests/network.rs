@@ -1,10 +1,9 @@
-//! SMB shares, iSCSI targets and services of a node.
+//! SMB servers and iSCSI targets of a node.
 
 use std::time::Duration;
 
 use os::{
-    Access, CallStatus, Disposition, Instance, MethodCall, Namespace, NtPath, Open, Options, Os, OsError, OsResult,
-    PathForm, Secret, U16String, Value,
+    Access, CallStatus, Instance, MethodCall, Namespace, NtPath, Open, Options, Os, OsError, OsResult, U16String, Value,
 };
 use os_sim::{Sim, node};
 
@@ -27,55 +26,11 @@ fn text(text: &str) -> Value {
     Value::Text(text.into())
 }
 
-fn map(os: &dyn Os, password: &str) -> OsResult<u32> {
-    let credential = Value::Secret(Secret::new(format!(r"SERVER\\user:{password}")));
-    let arguments =
-        [("RemotePath", text(r"\\server\share")), ("RequirePrivacy", Value::Bool(true)), ("Credential", credential)];
-    call(os, Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &arguments)
-}
-
-fn shares() -> Sim {
-    node().smb_server("server").share("share").user("user", "pass:word").build()
-}
-
 #[test]
-fn a_share_can_be_used_while_it_is_mapped() {
-    let node = shares();
-    let external = node.external();
-    assert_eq!(external.write(r"\\server\share\file", "x"), Err(OsError::LOGON_FAILURE));
-    assert_eq!(map(&node, "wrong"), Err(OsError::LOGON_FAILURE));
-    assert_eq!(map(&node, "pass:word"), Ok(0));
-    external.write(r"\\server\share\Dir\..\file", "x").unwrap();
-    external.symlink(r"C:\var\lib\kubelet\link", r"\\SERVER\share\").unwrap();
-    assert_eq!(external.read(r"C:\var\lib\kubelet\link\file").unwrap(), b"x");
-    assert_eq!(external.read_link(r"C:\var\lib\kubelet\link").unwrap(), r"\\SERVER\share\");
-
-    let path = NtPath::from_win32(&U16String::from_str(r"C:\var\lib\kubelet\link\file"));
-    let file = node.open(&path, &Open::existing(Access::READ_ATTRIBUTES, Options::empty())).unwrap();
-    let dos = file.final_path(PathForm::Dos).unwrap().to_string().unwrap();
-    assert_eq!(dos, r"\\?\UNC\server\share\file");
-    assert_eq!(file.final_path(PathForm::VolumeGuid), Err(OsError::PATH_NOT_FOUND));
-    drop(file);
-
-    let row = &query(&node, Namespace::Smb, "SELECT * FROM MSFT_SmbGlobalMapping")[0];
-    assert_eq!(call(&node, Namespace::Smb, &row.path, "Remove", &[("Force", Value::Bool(true))]), Ok(0));
-    assert!(!external.target_exists(r"C:\var\lib\kubelet\link\file"));
-    node.invariants().unwrap();
-}
-
-#[test]
-fn opening_a_file_on_an_unreachable_server_takes_the_timeout() {
-    let node = Sim::from_toml("[[smb_server]]\nhost = 'dead'\nreachable = false\nshares = [{ name = 's' }]").unwrap();
-    let before = node.now();
-    let path = NtPath::from_win32(&U16String::from_str(r"\\dead\s\file"));
-    let opened = node.open(&path, &Open::existing(Access::READ_ATTRIBUTES, Options::empty()));
-    assert_eq!(opened.err(), Some(OsError::BAD_NETPATH));
-    assert!(node.now() - before >= Duration::from_secs(10));
-}
-
-#[test]
-fn mapping_a_share_of_an_unreachable_server_continues_after_the_deadline() {
-    let node = Sim::from_toml("[[smb_server]]\nhost = 'server'\nreachable = false").unwrap();
+fn a_call_to_a_server_that_does_not_answer_takes_the_timeout_and_continues_after_the_deadline() {
+    let server = "[[smb_server]]\nhost = 'server'\nreachable = false\n";
+    let portal = "[[iscsi_portal]]\naddress = '10.0.0.2'\nreachable = false\n";
+    let node = Sim::from_toml(&format!("{server}{portal}")).unwrap();
     let remote = [("RemotePath", text(r"\\server\share"))];
     let soon = node.now() + Duration::from_secs(10);
     let status =
@@ -83,23 +38,30 @@ fn mapping_a_share_of_an_unreachable_server_continues_after_the_deadline() {
     assert!(matches!(status, CallStatus::StillRunning(_)));
     assert_eq!((node.now(), node.running_jobs()), (soon, 1));
     assert_eq!(call(&node, Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &remote), Err(OsError::BAD_NETPATH));
+    let after_server = node.now();
+    assert_eq!(after_server - soon, Duration::from_secs(30));
+    let portal = [("TargetPortalAddress", text("10.0.0.2"))];
+    let added = call(&node, Namespace::Storage, "MSFT_iSCSITargetPortal", "New", &portal);
+    assert_eq!(added, Err(OsError::ISDSC_CONNECTION_FAILED));
+    assert_eq!(node.now() - after_server, Duration::from_secs(15));
 }
 
 #[test]
-fn a_restart_disconnects_mappings_and_closes_handles() {
-    let node = shares();
-    map(&node, "pass:word").unwrap();
-    let how = Open {
-        disposition: Disposition::Create,
-        ..Open::existing(Access::WRITE_DATA | Access::DELETE, Options::NON_DIRECTORY)
-    };
-    let file = node.open(&NtPath::from_win32(&U16String::from_str(r"\\server\share\f")), &how).unwrap();
+fn the_use_of_a_mapping_changes_its_status() {
+    const OK: Option<u32> = Some(0);
+    const DISCONNECTED: Option<u32> = Some(2);
+    let node = node().smb_server("nas").share("data").user("anna", "right").build();
+    let mapping = [("RemotePath", text(r"\\nas\data")), ("Credential", text(r"NAS\\anna:right"))];
+    assert_eq!(call(&node, Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &mapping), Ok(0));
+    let status = || query(&node, Namespace::Smb, "SELECT * FROM MSFT_SmbGlobalMapping")[0].u32("Status");
+    let share = NtPath::from_win32(&U16String::from_str(r"\\nas\data"));
+    let open = || node.open(&share, &Open::existing(Access::READ_DATA, Options::empty())).map(drop);
     node.reboot();
-    assert_eq!(node.open_handles(), 0);
-    assert_eq!(file.set(os::FileInfo::Disposition, &[1]), Err(OsError::INVALID_HANDLE));
-    let row = &query(&node, Namespace::Smb, "SELECT * FROM MSFT_SmbGlobalMapping")[0];
-    assert_eq!(row.u32("Status"), Some(2));
-    node.invariants().unwrap();
+    assert_eq!((status(), open(), status()), (DISCONNECTED, Ok(()), OK));
+    assert!(node.rotate_smb_password("nas", "anna", "new"));
+    assert_eq!((open(), status()), (Err(OsError::LOGON_FAILURE), OK), "Windows does not notice the new password");
+    assert!(node.set_smb_reachable("nas", false));
+    assert_eq!((open(), status()), (Err(OsError::BAD_NETPATH), DISCONNECTED));
 }
 
 fn log_in(os: &dyn Os) {
@@ -116,8 +78,8 @@ fn the_disks_of_a_target_are_attached_during_its_session() {
     log_in(&node);
     let disk = node.disk(1).expect("the disk of the target");
     assert_eq!((disk.bus, disk.offline, disk.read_only), (9, true, true));
-    let session = &query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSISession")[0];
-    let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSISessionToDisk", session.path);
+    let connection = &query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSIConnection")[0];
+    let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSIConnectionToDisk", connection.path);
     let disks = query(&node, Namespace::Storage, &wql);
     assert_eq!(disks.iter().map(|disk| disk.u32("Number")).collect::<Vec<_>>(), [Some(1)]);
 
@@ -132,6 +94,24 @@ fn the_disks_of_a_target_are_attached_during_its_session() {
     log_in(&node);
     assert_eq!(node.disk(1).unwrap().layout, "gpt", "it is the same logical unit");
     node.invariants().unwrap();
+}
+
+#[test]
+fn the_disks_of_two_sessions_are_detached_with_the_last_session() {
+    let node = node().iscsi_portal("10.0.0.1", 0).target(IQN).lun(GIB).build();
+    log_in(&node);
+    let sessions = || query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSISession");
+    for _ in 0..2 {
+        assert_eq!(call(&node, Namespace::Storage, &sessions()[0].path, "Register", &[]), Ok(0));
+    }
+    node.reboot();
+    assert_eq!((sessions().len(), node.disks().len()), (2, 2), "disk 0 and the disk of the target");
+    let target = &query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSITarget")[0].path;
+    for left in [2, 1] {
+        let session = [("SessionIdentifier", text(sessions()[0].text("SessionIdentifier").expect("an identifier")))];
+        assert_eq!(call(&node, Namespace::Storage, target, "Disconnect", &session), Ok(0));
+        assert_eq!(node.disks().len(), left);
+    }
 }
 
 #[test]

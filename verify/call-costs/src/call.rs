@@ -59,7 +59,7 @@ impl Call {
 }
 
 /// Returns the simulated node: the system disk, and two disks with a volume each.
-pub(crate) fn node() -> Sim {
+pub fn node() -> Sim {
     let node = os_sim::node().dir(EXISTING);
     let node = node.disk(10 * GIB).partitioned().formatted("NTFS");
     node.disk(10 * GIB).partitioned().formatted("NTFS").build()

@@ -5,7 +5,7 @@ use std::error::Error;
 
 use api::GROUP_VERSIONS;
 use httlib_hpack::Encoder;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
 use crate::call::Call;
 use crate::daemon::Daemon;
@@ -29,8 +29,8 @@ const WINDOW: u32 = (1 << 31) - 1;
 const AS_GO_DOES: u8 = Encoder::BEST_FORMAT | Encoder::WITH_INDEXING | Encoder::HUFFMAN_VALUE;
 
 /// A connection on which one call is made again and again.
-pub struct Client<S = DuplexStream> {
-    stream: S,
+pub struct Client {
+    stream: DuplexStream,
     call: Call,
     encoder: Encoder<'static>,
     /// The size that the server allows the header table, until the next header block tells that it is used.
@@ -38,29 +38,19 @@ pub struct Client<S = DuplexStream> {
     next_stream: u32,
     /// Decreases from call to call, as the deadlines of a driver differ.
     timeout: u32,
-    /// The unit of the deadline, `u` for microseconds.
-    unit: char,
     received: Vec<u8>,
 }
 
 impl Client {
-    /// Opens a connection.
+    /// Opens a connection to the endpoint of the call, and begins HTTP/2.
     pub async fn connect(daemon: &Daemon, call: &Call) -> Result<Self, Box<dyn Error>> {
-        Self::begin(daemon.connect(call.service)?, call).await
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
-    /// Begins HTTP/2 on a connection to the endpoint of the call.
-    pub async fn begin(stream: S, call: &Call) -> Result<Self, Box<dyn Error>> {
         let mut client = Self {
-            stream,
+            stream: daemon.connect(call.service)?,
             call: call.clone(),
             encoder: Encoder::with_dynamic_size(DEFAULT_TABLE),
             table_size: None,
             next_stream: 1,
             timeout: 59_999_999,
-            unit: 'u',
             received: vec![0; 1 << 14],
         };
         let mut start = PREFACE.to_vec();
@@ -88,10 +78,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         Ok(())
     }
 
-    /// Makes another call of the same endpoint from now on, which may take hours.
-    pub fn set_long_call(&mut self, call: &Call) {
+    /// Makes another call of the same endpoint from now on.
+    pub fn set_call(&mut self, call: &Call) {
         self.call = call.clone();
-        self.unit = 'm';
     }
 
     /// Encodes and makes so many calls, one after the other.
@@ -132,7 +121,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
             ("content-type", "application/grpc".to_owned()),
             ("user-agent", "grpc-go/1.85.0".to_owned()),
             ("te", "trailers".to_owned()),
-            ("grpc-timeout", format!("{}{}", self.timeout, self.unit)),
+            ("grpc-timeout", format!("{}u", self.timeout)),
         ] {
             let field = (name.as_bytes().to_vec(), value.into_bytes(), AS_GO_DOES);
             self.encoder.encode(field, &mut block).expect("the field is valid");

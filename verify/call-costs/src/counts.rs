@@ -6,23 +6,35 @@ use std::ops::Sub;
 use std::sync::Arc;
 
 use faults::{Probed, Trace};
+use os_sim::Sim;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 use crate::call::Call;
 use crate::client::Client;
 use crate::daemon::{Daemon, Threads};
-use crate::excluded;
-use crate::table::Row;
+use crate::excluded::{self, excluded};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Calls before those that are counted. By then the header tables of the connection are full, as after an hour of use.
 pub(crate) const WARM_UP: usize = 128;
-/// Calls that are counted.
-const COUNTED: usize = 1024;
-/// Calls of which the primitive calls are counted, before and after the first of them.
-const TRACED: usize = 8;
+
+/// How many times calls are made.
+#[derive(Clone, Copy, Debug)]
+pub struct Rounds {
+    /// Before they are counted.
+    pub warm_up: usize,
+    /// While they are counted.
+    pub counted: usize,
+}
+
+impl Rounds {
+    /// For averages that are exact to a tenth of an allocation.
+    pub const EXACT: Self = Self { warm_up: WARM_UP, counted: 1024 };
+    /// For differences between nodes.
+    pub const FEW: Self = Self { warm_up: 4, counted: 8 };
+}
 
 /// The allocations and reallocations of this process so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,10 +51,6 @@ impl Allocations {
         // The bytes of reallocations count as allocated if they grow, and as freed if they shrink.
         Self { count: stats.allocations + stats.reallocations, bytes: stats.bytes_allocated }
     }
-
-    pub(crate) fn counted() -> Self {
-        Self::of_process() - excluded::allocations()
-    }
 }
 
 impl Sub for Allocations {
@@ -53,33 +61,90 @@ impl Sub for Allocations {
     }
 }
 
-/// Returns the row of a call in [`crate::table::COUNTS`]: averages over many calls.
-pub fn of(call: &Call) -> Result<Row, Box<dyn Error>> {
-    let sim = crate::call::node();
-    let daemon = Daemon::start(sim.process(), Threads::AsInService)?;
-    let (allocations, writes) = daemon.run(async |daemon: &Daemon| {
-        let mut client = Client::connect(daemon, call).await?;
-        client.call(WARM_UP).await?;
-        // Prepared before, so that the counts are of calls only.
-        let requests = client.prepare(COUNTED);
-        let (allocations, writes) = (Allocations::counted(), daemon.writes());
-        client.send(&requests).await?;
-        Ok((Allocations::counted() - allocations, daemon.writes() - writes))
-    })?;
+/// What calls cost, as an average over the rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Calls of primitives.
+    pub primitives: f64,
+    /// Calls of WMI.
+    pub wmi: f64,
+    /// Writes to the connection.
+    pub writes: f64,
+    /// Allocations, without those of the simulator.
+    pub allocations: f64,
+    /// The bytes of these allocations.
+    pub bytes: f64,
+}
 
+/// A daemon whose costs are counted.
+pub(crate) struct Counted<'a> {
+    pub(crate) daemon: &'a Daemon,
+    trace: &'a Trace,
+}
+
+/// Runs a daemon on a node, and counts what `body` lets it do.
+pub(crate) fn with_daemon<T>(
+    sim: &Sim,
+    body: impl AsyncFnOnce(Counted<'_>) -> Result<T, Box<dyn Error>>,
+) -> Result<T, Box<dyn Error>> {
     let trace = Arc::new(Trace::counting());
-    let daemon = Daemon::start(Arc::new(Probed::new(sim.process(), Arc::clone(&trace))), Threads::AsInService)?;
-    let calls = daemon.run(async |daemon: &Daemon| {
-        let mut client = Client::connect(daemon, call).await?;
-        client.call(TRACED).await?;
-        let before = trace.counts();
-        client.call(TRACED).await?;
-        Ok(trace.counts() - &before)
-    })?;
-    let calls = [calls.primitives, calls.wmi].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
-    let calls = calls.map(|count| average(count, TRACED));
-    let totals = [writes, allocations.count, allocations.bytes].map(|total| average(total, COUNTED));
-    Ok((call.name.to_owned(), [&calls[..], &totals].concat()))
+    let node = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
+    Daemon::run(node, Threads::AsInService, async |daemon: &Daemon| body(Counted { daemon, trace: &trace }).await)
+}
+
+/// Returns the cost of each step, which is a list of calls, while `others` further connections are open that have each made
+/// a call.
+pub fn of(sim: &Sim, steps: &[&[Call]], rounds: Rounds, others: usize) -> Result<Vec<Cost>, Box<dyn Error>> {
+    with_daemon(sim, async |counted: Counted<'_>| {
+        let mut idle = Vec::new();
+        for _ in 0..others {
+            let mut client = Client::connect(counted.daemon, &steps[0][0]).await?;
+            client.call(1).await?;
+            idle.push(client);
+        }
+        let mut costs = Vec::new();
+        for calls in steps {
+            let mut clients = Vec::new();
+            for call in *calls {
+                clients.push(Client::connect(counted.daemon, call).await?);
+            }
+            for _ in 0..rounds.warm_up {
+                for client in &mut clients {
+                    client.call(1).await?;
+                }
+            }
+            let name = calls[0].name;
+            costs.push(counted.count(&mut clients, rounds.counted).await.map_err(|error| format!("{name}: {error}"))?);
+        }
+        Ok(costs)
+    })
+}
+
+impl Counted<'_> {
+    /// Lets each client make its call so many times, and returns the average cost.
+    pub(crate) async fn count(&self, clients: &mut [Client], rounds: usize) -> Result<Cost, Box<dyn Error>> {
+        // Prepared before, so that the counts are of calls only.
+        let requests: Vec<Vec<_>> =
+            (0..rounds).map(|_| clients.iter_mut().map(|client| client.prepare(1)).collect()).collect();
+        let (calls, writes) = (excluded(|| self.trace.counts()), self.daemon.writes());
+        let allocations = Allocations::of_process() - excluded::allocations();
+        for round in &requests {
+            for (client, request) in clients.iter_mut().zip(round) {
+                client.send(request).await?;
+            }
+        }
+        let allocations = Allocations::of_process() - excluded::allocations() - allocations;
+        let calls = self.trace.counts() - &calls;
+        let average = |total: u64| average(usize::try_from(total).unwrap_or(usize::MAX), rounds);
+        let average_of_size = |total: usize| crate::counts::average(total, rounds);
+        Ok(Cost {
+            primitives: average(calls.primitives),
+            wmi: average(calls.wmi),
+            writes: average_of_size(self.daemon.writes() - writes),
+            allocations: average_of_size(allocations.count),
+            bytes: average_of_size(allocations.bytes),
+        })
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are below 2^52")]

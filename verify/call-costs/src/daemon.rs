@@ -16,7 +16,7 @@ use os::Os;
 use server::{Endpoint, EndpointSpec, Limits, Server};
 use storage_ops::{Config, Executor, Node};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -39,20 +39,17 @@ pub enum Threads {
 
 /// A daemon that serves connections of this process.
 pub struct Daemon {
-    runtime: Option<Runtime>,
     dialers: Vec<(&'static str, Dialer)>,
-    server: Option<Served>,
     writes: Arc<AtomicUsize>,
 }
 
-struct Served {
-    server: Server,
-    endpoints: Vec<Endpoint<CountingEndpoint>>,
-}
-
 impl Daemon {
-    /// Prepares a daemon on `node`.
-    pub fn start(node: Arc<dyn Os>, threads: Threads) -> Result<Self, Box<dyn Error>> {
+    /// Runs a daemon on `node` while `body` runs, and returns the result of `body`.
+    pub fn run<T>(
+        node: Arc<dyn Os>,
+        threads: Threads,
+        body: impl AsyncFnOnce(&Self) -> Result<T, Box<dyn Error>>,
+    ) -> Result<T, Box<dyn Error>> {
         start_log();
         let mut builder = match threads {
             Threads::AsInService => Builder::new_multi_thread(),
@@ -63,29 +60,21 @@ impl Daemon {
         let executor = executor(excluded::node(node, threads));
         let executor = if threads == Threads::One { executor.with_all_reads_inline() } else { executor };
         let server = Server::new(Arc::new(executor), Limits::default());
-        let writes = Arc::default();
-        let (mut dialers, mut endpoints) = (Vec::new(), Vec::new());
+        let mut daemon = Self { dialers: Vec::new(), writes: Arc::default() };
+        let mut endpoints = Vec::new();
         for spec in EndpointSpec::of(&Group::ALL, false) {
             let EndpointSpec::GroupVersion(row) = spec else { continue };
-            let address = Location::Directory(PathBuf::from("/")).address(row.pipe())?;
+            let address = Location::Directory(PathBuf::from("/")).address(row.pipe());
             let (dialer, inner) = endpoint(address);
-            dialers.push((row.pipe(), dialer));
-            endpoints.push(Endpoint::new(spec, CountingEndpoint { inner, writes: Arc::clone(&writes) }));
+            daemon.dialers.push((row.pipe(), dialer));
+            endpoints.push(Endpoint::new(spec, CountingEndpoint { inner, writes: Arc::clone(&daemon.writes) }));
         }
-        Ok(Self { runtime: Some(runtime), dialers, server: Some(Served { server, endpoints }), writes })
-    }
-
-    /// Serves while `body` runs, and returns its result.
-    pub fn run<T>(mut self, body: impl AsyncFnOnce(&Self) -> Result<T, Box<dyn Error>>) -> Result<T, Box<dyn Error>> {
-        let (Some(runtime), Some(Served { server, endpoints })) = (self.runtime.take(), self.server.take()) else {
-            return Err("the daemon has run already".into());
-        };
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = runtime.spawn(async move {
             server.serve(endpoints, async { drop(stopped.await) }).await;
         });
-        let result = runtime.block_on(body(&self));
-        drop((stop, self));
+        let result = runtime.block_on(body(&daemon));
+        drop((stop, daemon));
         runtime.block_on(serving)?;
         result
     }

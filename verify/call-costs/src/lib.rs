@@ -3,8 +3,8 @@
 //!
 //! A [`Daemon`](daemon::Daemon) runs in this process on a simulated node, with its log on, and a
 //! [`Client`](client::Client) sends it the bytes that a driver written in Go sends. The simulator and the client do not
-//! count. `tests/counts.rs` compares the counts with `docs/call-costs.md`, and `cargo xtask test call-costs` the
-//! instructions, which it counts with callgrind.
+//! count. `tests/counts.rs` compares the counts with `docs/call-costs.md`. The program of this package counts the
+//! instructions with callgrind.
 
 pub mod call;
 pub mod client;

@@ -1,104 +1,53 @@
-//! A fact, its source and its check.
+//! A fact and its check.
 
-use crate::node::{TestNode, Unavailable};
+use crate::node::TestNode;
 
-/// The result of a check. A fact that does not hold is a panic, as in every test.
-pub type Verdict = Result<(), Unavailable>;
+/// A check. It panics if the fact does not hold, and calls [`missing`](crate::missing) if the system lacks what it needs.
+type Check = fn(&dyn TestNode);
 
-/// How Windows behaves, in one sentence.
+/// The check of a fact, whose sentence and sources are in docs/facts.md.
 #[derive(Clone, Copy, Debug)]
 pub struct Fact {
     /// The id, such as `FILE-OPEN-07`. It never changes its meaning.
     pub id: &'static str,
-    /// The sentence.
-    pub sentence: &'static str,
-    /// Where the sentence comes from.
-    pub origin: Origin,
     /// The check.
     pub check: Check,
-    /// What Wine does instead or lacks, if this check fails there.
-    pub wine: Option<&'static str>,
-}
-
-/// Where a fact comes from.
-#[derive(Clone, Copy, Debug)]
-pub enum Origin {
-    /// Public sources: keys of [`SOURCES`], each with the place there; or addresses.
-    Published(&'static str),
-    /// No public source was found. The reason for the assumption, and why the operations are right if it is wrong.
-    Assumed(&'static str),
-}
-
-/// How a fact is checked.
-#[derive(Clone, Copy, Debug)]
-pub enum Check {
-    /// By this function.
-    Test(fn(&dyn TestNode) -> Verdict),
-    /// Not at all. The reason, such as that no operation can meet it.
-    None(&'static str),
 }
 
 impl Fact {
-    /// Returns a fact with public sources.
-    pub const fn published(
-        id: &'static str,
-        sentence: &'static str,
-        source: &'static str,
-        check: fn(&dyn TestNode) -> Verdict,
-    ) -> Self {
-        Self { id, sentence, origin: Origin::Published(source), check: Check::Test(check), wine: None }
+    /// Creates a fact with a check.
+    pub const fn new(id: &'static str, check: Check) -> Self {
+        Self { id, check }
     }
 
-    /// Returns a fact for which no public source was found.
-    pub const fn assumed(
-        id: &'static str,
-        sentence: &'static str,
-        reason: &'static str,
-        check: fn(&dyn TestNode) -> Verdict,
-    ) -> Self {
-        Self { id, sentence, origin: Origin::Assumed(reason), check: Check::Test(check), wine: None }
+    /// Returns what Wine does instead, or lacks, if the check fails there.
+    pub fn wine_differs(&self) -> Option<&'static str> {
+        let mut difference = None;
+        for line in include_str!("wine.txt").lines() {
+            match line.strip_prefix("    ") {
+                None => difference = line.strip_suffix(':'),
+                Some(ids) if ids.split(' ').any(|pattern| self.matches(pattern)) => return difference,
+                Some(_) => {}
+            }
+        }
+        None
     }
 
-    /// Returns a published fact that is not checked, for this reason.
-    pub const fn unchecked(
-        id: &'static str,
-        sentence: &'static str,
-        source: &'static str,
-        reason: &'static str,
-    ) -> Self {
-        Self { id, sentence, origin: Origin::Published(source), check: Check::None(reason), wine: None }
-    }
-
-    /// States what Wine does instead, or lacks. The check is skipped there.
-    #[must_use]
-    pub const fn wine(mut self, differs: &'static str) -> Self {
-        self.wine = Some(differs);
-        self
+    /// Returns whether this is the id of the fact, or, with a final `*`, its beginning.
+    fn matches(&self, pattern: &str) -> bool {
+        pattern.strip_suffix('*').map_or(self.id == pattern, |start| self.id.starts_with(start))
     }
 }
 
-/// The keys of the sources, each with what it stands for.
-pub const SOURCES: &[(&str, &str)] = &[
-    ("WF", "wine-mirror/wine dlls/ntdll/tests/file.c, as of 10.17; the name of the function follows"),
-    ("WD", "wine-mirror/wine dlls/ntdll/tests/directory.c"),
-    ("WV", "wine-mirror/wine dlls/kernel32/tests/volume.c"),
-    ("WK", "wine-mirror/wine dlls/kernel32/tests/file.c"),
-    ("WS", "wine-mirror/wine dlls/advapi32/tests/service.c"),
-    ("BT", "maharmstone/btrfs src/tests/, a suite that also runs on NTFS; the name of the file follows"),
-    ("FF", "microsoft/Windows-driver-samples filesys/fastfat, the FAT file system"),
-    ("CL", "microsoft/Windows-driver-samples storage/class/classpnp/src/class.c and storage/class/disk/src/disk.c"),
-    ("SDK", "MicrosoftDocs/sdk-api; the name of the page follows, as for the next four"),
-    ("W32", "MicrosoftDocs/win32"),
-    ("DDI", "MicrosoftDocs/windows-driver-docs-ddi"),
-    ("DRV", "MicrosoftDocs/windows-driver-docs"),
-    ("PS", "MicrosoftDocs/windows-powershell-docs"),
-    (
-        "GO",
-        "golang/go: at = internal/syscall/windows/at_windows.go, root = os/root_windows_test.go, os = os/os_windows_test.go",
-    ),
-    ("MW", "microsoft/wmi, branch server2019: classes that were generated from Microsoft's MOF"),
-    ("OW", "openstack/os-win"),
-    ("HS", "microsoft/hcsshim"),
-    ("WIO", "microsoft/go-winio"),
-    ("UV", "libuv/libuv src/win/fs.c"),
-];
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn each_difference_of_wine_is_of_a_fact() {
+        let facts = crate::all();
+        for ids in include_str!("wine.txt").lines().filter_map(|line| line.strip_prefix("    ")) {
+            for pattern in ids.split(' ') {
+                assert!(facts.iter().any(|fact| fact.matches(pattern)), "no fact is {pattern}");
+            }
+        }
+    }
+}

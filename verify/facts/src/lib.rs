@@ -1,11 +1,12 @@
-//! Facts about Windows, each with its source and a check.
+//! The checks of the facts about Windows.
 //!
-//! A fact is one sentence about what a primitive of [`os`] does. Its check is a function over [`os::Os`] and the objects
-//! that it needs: an empty directory, a raw disk, a volume, a share, a target, a service. The same check runs on the
-//! simulated node ([`SimulatedNode`]) and on the machine itself ([`local_node`]): Windows, or Wine as far as Wine goes.
-//! So a difference between the simulated node and Windows shows as a fact that holds on one and fails on the other.
+//! A fact is one sentence about what a primitive of [`os`] does. docs/facts.md has the sentence and its sources. The
+//! check with the same id is here: a function over [`os::Os`] and the objects that it needs, such as an empty directory,
+//! a raw disk, a volume, a share, a target or a service. The same check runs on the simulated node ([`SimulatedNode`])
+//! and on this machine ([`local_node`]), which runs Windows or Wine. A fact that holds on one of them and fails on the
+//! other is a difference between the simulated node and Windows.
 //!
-//! `cargo xtask facts` checks all of them and writes docs/facts.md.
+//! `cargo xtask facts` runs all checks and writes their results to docs/facts.md.
 
 mod fact;
 mod facts;
@@ -16,11 +17,11 @@ mod outcome;
 mod preparation;
 mod simulated;
 
-pub use fact::{Check, Fact, Origin, SOURCES, Verdict};
-pub use facts::{SUBJECTS, Subject, all};
+pub use fact::Fact;
+pub use facts::all;
 pub use local::local_node;
 pub use network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
-pub use node::{Directory, DiskKind, RemovedDisk, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
-pub use outcome::{Outcome, check, difference, run};
+pub use node::{Directory, DiskKind, RemovedDisk, System, TestDisk, TestNode, TestVolume, VolumeKind, missing};
+pub use outcome::{Outcome, check};
 pub use preparation::diskpart_script;
 pub use simulated::SimulatedNode;

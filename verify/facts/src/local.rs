@@ -1,16 +1,16 @@
 //! This machine as a system for checks: Windows, or Wine.
 //!
-//! Disks and volumes for tests are named by the environment, because a check may overwrite them:
-//! `CSI_PROXY_FACTS_DISK_RAW=2` and `CSI_PROXY_FACTS_VOLUME_NTFS=3` are numbers of disks. The kinds of disks are `RAW`,
-//! `MBR`, `SUPERFLOPPY`, `NOPAGE83`, `NOSERIAL` and `4KN`; those of volumes `NTFS`, `FAT32`, `REFS`, `RAW`,
-//! `SHORT`, `NTFS_4KN`, `SHORT_4KN`, `SPANNED`, `BITLOCKER`, `RECOGNIZED` and `UNREADABLE`. A
-//! check whose object is not named is skipped.
+//! A check may overwrite a disk, so variables of the environment name the disks for tests by their numbers:
+//! `CSI_PROXY_FACTS_DISK_RAW=2`, `CSI_PROXY_FACTS_VOLUME_NTFS=3`. The kinds of disks are `RAW`, `MBR`, `SUPERFLOPPY`,
+//! `NOPAGE83`, `NOSERIAL` and `FOURKN`; the kinds of volumes are `NTFS`, `FAT32`, `REFS`, `RAW`, `SHORT`, `NTFS4KN`,
+//! `SHORT4KN`, `SPANNED`, `BITLOCKER`, `RECOGNIZED` and `UNREADABLE`. A check is skipped if no variable names its object.
 //!
-//! So are the objects on the network. `CSI_PROXY_FACTS_SMB_HOST`, `_SMB_SHARES` (two names with a comma between them),
-//! `_SMB_USER_1`, `_SMB_PASSWORD_1`, `_SMB_USER_2` and `_SMB_PASSWORD_2` describe an SMB server, and `_SMB_SILENT` names
-//! one that does not answer. `_ISCSI_PORTAL` and `_ISCSI_SILENT` are `address:port`; `_ISCSI_OPEN` and `_ISCSI_CHAP` are
-//! names of targets, and `_ISCSI_CHAP_USER` and `_ISCSI_CHAP_SECRET` what the second one accepts. `_SERVICE_PLAIN` and so
-//! on are names of services, for each kind of [`ServiceKind`](crate::ServiceKind).
+//! Variables also name the objects on the network. `CSI_PROXY_FACTS_SMB_HOST`, `_SMB_SHARES` (two names, with a comma
+//! between them), `_SMB_USER_1`, `_SMB_PASSWORD_1`, `_SMB_USER_2` and `_SMB_PASSWORD_2` describe an SMB server;
+//! `_SMB_SILENT` names a server that does not answer, and `_SMB_UNLISTABLE` a share whose root may not be listed.
+//! `_ISCSI_PORTAL` and `_ISCSI_SILENT` are `address:port`; `_ISCSI_OPEN` and `_ISCSI_CHAP` are names of targets, and
+//! `_ISCSI_CHAP_USER` and `_ISCSI_CHAP_SECRET` the credentials of the second one. `_SERVICE_PLAIN` and so on are names of
+//! services, one for each [`ServiceKind`](crate::ServiceKind).
 
 use crate::node::TestNode;
 

@@ -1,77 +1,89 @@
-//! Lists all facts, or checks them on one system. Prints lines of JSON, which `cargo xtask facts` reads.
+//! Checks the facts and writes the results to docs/facts.md. `cargo xtask facts` runs this program, also under Wine.
 
-mod line;
+mod isolated;
+mod page;
 
-use clap::{Args, Parser, Subcommand};
-use facts::{Check, Fact, Origin, Outcome, SOURCES, SUBJECTS, SimulatedNode, TestNode, local_node};
-use line::Line;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{fs, io};
+
+use clap::Parser;
+use facts::{SimulatedNode, local_node};
+
+use isolated::Results;
 
 #[derive(Parser)]
-#[command(about = "Lists the facts about Windows, or checks them on one system; prints lines of JSON")]
-struct Arguments {
-    #[command(subcommand)]
-    task: Task,
-}
-
-#[derive(Subcommand)]
+#[command(about = "Checks the facts about Windows")]
 enum Task {
-    /// List the keys of the sources, and all facts
-    List,
-    /// Check the facts on the simulated node
-    Simulator(Range),
-    /// Check the facts on this machine, which runs Windows or Wine
-    Local(Range),
+    /// Check the facts on the simulated node, on Windows also on this machine, and write the results to docs/facts.md
+    Page {
+        /// Write nothing, and fail if docs/facts.md has other results
+        #[arg(long)]
+        check: bool,
+        /// What `facts local` printed under Wine
+        #[arg(long, value_name = "FILE")]
+        wine: Option<PathBuf>,
+    },
+    /// Check the facts on this machine, which runs Windows or Wine, and print the results
+    Local,
+    /// Check one fact on this machine, and print the result
+    #[command(hide = true)]
+    One {
+        /// The id of the fact
+        id: String,
+    },
 }
 
-#[derive(Args)]
-struct Range {
-    /// Check only the facts after the one with this id
-    #[arg(long, value_name = "ID")]
-    after: Option<String>,
-}
-
-fn main() {
-    match Arguments::parse().task {
-        Task::List => list(),
-        Task::Simulator(range) => check(&range, || Box::new(SimulatedNode::new())),
-        Task::Local(range) => check(&range, || local_node().expect("this machine runs neither Windows nor Wine")),
-    }
-}
-
-fn list() {
-    for (key, name) in SOURCES {
-        Line::Source { key, name }.print();
-    }
-    for subject in SUBJECTS {
-        for Fact { id, sentence, origin, check, .. } in subject.facts() {
-            let (origin, assumed) = match origin {
-                Origin::Published(sources) => ((*sources).to_owned(), false),
-                Origin::Assumed(reason) => ((*reason).to_owned(), true),
-            };
-            let unchecked = match check {
-                Check::Test(_) => None,
-                Check::None(reason) => Some(*reason),
-            };
-            Line::Fact { subject: subject.title, id, sentence, origin, assumed, unchecked }.print();
+fn main() -> io::Result<ExitCode> {
+    match Task::parse() {
+        Task::Page { check, wine } => write_page(check, wine.as_deref()),
+        Task::Local => {
+            isolated::check_all(|id, result| println!("{id}\t{result}"))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::One { id } => {
+            let fact = facts::all().into_iter().find(|fact| fact.id == id).expect("the id of a fact");
+            let node = local_node().expect("this machine runs Windows or Wine");
+            println!("{}", page::result(&facts::check(&fact, &*node)));
+            Ok(ExitCode::SUCCESS)
         }
     }
 }
 
-/// Checks the facts in order, each on a fresh node.
-fn check(range: &Range, node: impl Fn() -> Box<dyn TestNode>) {
-    let all = facts::all();
-    let start = match &range.after {
-        Some(id) => all.iter().position(|fact| fact.id == id).expect("the id of a fact") + 1,
-        None => 0,
-    };
-    for fact in all[start..].iter().filter(|fact| matches!(fact.check, Check::Test(_))) {
-        let node = node();
-        Line::Begin { id: fact.id, differs: facts::difference(fact, &*node) }.print();
-        let (result, why) = match facts::run(fact, &*node) {
-            Outcome::Holds => ("holds", String::new()),
-            Outcome::Skipped(why) => ("skipped", why),
-            Outcome::Fails(why) => ("fails", why),
-        };
-        Line::End { id: fact.id, result, why }.print();
+/// Checks the facts that this machine can check. Returns success if none fails and the page is up to date.
+fn write_page(check: bool, wine: Option<&Path>) -> io::Result<ExitCode> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/facts.md");
+    let old = fs::read_to_string(&file)?.replace("\r\n", "\n");
+    let mut page = old.clone();
+    let simulated = facts::all().into_iter().map(|fact| {
+        let outcome = facts::check(&fact, &SimulatedNode::new());
+        (fact.id.to_owned(), page::result(&outcome))
+    });
+    let mut systems = vec![("simulator", simulated.collect())];
+    if let Some(wine) = wine {
+        systems.push(("Wine", isolated::parse(&fs::read_to_string(wine)?)));
     }
+    if std::env::consts::OS == "windows" {
+        let mut results = Results::new();
+        isolated::check_all(|id, result| {
+            results.insert(id.to_owned(), result);
+        })?;
+        systems.push(("Windows", results));
+    }
+    let mut succeeded = true;
+    for (system, results) in &systems {
+        succeeded &= page::print(system, results);
+        // Another version of Wine can behave otherwise.
+        if !check || *system == "simulator" {
+            page = page::with_results(&page, system, results);
+        }
+    }
+    if !check {
+        fs::write(&file, page)?;
+        println!("{} is written", file.display());
+    } else if page != old {
+        println!("FAILED docs/facts.md has other results: run `cargo xtask facts`");
+        succeeded = false;
+    }
+    Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -57,7 +57,8 @@ pub enum TargetKind {
 }
 
 /// The kinds of services that a check can ask for. Each is stopped, starts on demand and is used by nothing else, unless
-/// its kind says otherwise.
+/// its kind says otherwise. On a simulated node the service has the name of its kind; elsewhere the name of the kind, in
+/// upper case, is the end of the variable of the environment that names the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceKind {
     /// Starts and stops at once. [`Self::First`] and [`Self::Second`] depend on it.
@@ -82,39 +83,4 @@ pub enum ServiceKind {
     Failing,
     /// Does not accept the control to stop.
     Unstoppable,
-}
-
-impl ServiceKind {
-    /// All kinds.
-    pub const ALL: [Self; 11] = [
-        Self::Plain,
-        Self::First,
-        Self::Second,
-        Self::Third,
-        Self::Slow,
-        Self::SlowToo,
-        Self::Disabled,
-        Self::NeedsDisabled,
-        Self::NeedsMissing,
-        Self::Failing,
-        Self::Unstoppable,
-    ];
-
-    /// Returns the name of the kind: the name of the service on a simulated node, and in upper case the end of the
-    /// name of the variable of the environment elsewhere.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::First => "first",
-            Self::Second => "second",
-            Self::Third => "third",
-            Self::Slow => "slow",
-            Self::SlowToo => "slow_too",
-            Self::Disabled => "disabled",
-            Self::NeedsDisabled => "needs_disabled",
-            Self::NeedsMissing => "needs_missing",
-            Self::Failing => "failing",
-            Self::Unstoppable => "unstoppable",
-        }
-    }
 }

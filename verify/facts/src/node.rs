@@ -1,20 +1,19 @@
 //! What a check needs from the system it runs on.
 
-use std::fmt;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use os::{Access, Handle, NtPath, Open, Options, Os, OsResult, U16String, Uuid};
 
 use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
 
-/// What a check needs is not available here. Contains what is missing, such as `a raw disk for tests`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unavailable(pub String);
+/// The system lacks what a check needs, such as `a raw disk for tests`. [`missing`] throws it.
+pub(crate) struct Missing(pub(crate) String);
 
-impl fmt::Display for Unavailable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+/// Ends the check, which counts as skipped: this system lacks `what` the check needs.
+pub fn missing(what: &str) -> ! {
+    // Not a panic, so that the panic hook prints nothing.
+    resume_unwind(Box::new(Missing(what.to_owned())))
 }
 
 /// The system that a check runs on.
@@ -116,7 +115,8 @@ impl RemovedDisk<'_> {
     }
 }
 
-/// The system that the facts are checked on. Each check gets a fresh one.
+/// The system that the facts are checked on. Each check gets a fresh one. A method that cannot provide what it names calls
+/// [`missing`]; only a simulated node provides what a method without an implementation of its own names.
 pub trait TestNode {
     /// Which system this is.
     fn system(&self) -> System;
@@ -125,10 +125,12 @@ pub trait TestNode {
     fn os(&self) -> &dyn Os;
 
     /// Returns the primitives as a process sees them whose account has not the privilege to create symbolic links.
-    fn os_without_symlink_privilege(&self) -> Result<Arc<dyn Os>, Unavailable>;
+    fn os_without_symlink_privilege(&self) -> Arc<dyn Os> {
+        missing("a process without the privilege to create symbolic links")
+    }
 
     /// Creates an empty directory on an NTFS volume and returns its Win32 path, such as `C:\facts\17`.
-    fn new_directory(&self) -> Result<String, Unavailable>;
+    fn new_directory(&self) -> String;
 
     /// Writes a file, as a program does that is not csi-proxy. Creates it if it is missing.
     fn write_file(&self, path: &str, data: &[u8]);
@@ -138,61 +140,80 @@ pub trait TestNode {
 
     /// Changes the access control list of a file or directory so that it grants nobody a right. Lists below a directory
     /// stay as they are.
-    fn revoke_all_rights(&self, path: &str) -> Result<(), Unavailable>;
+    fn revoke_all_rights(&self, path: &str);
 
     /// Creates an empty directory on a share and returns its UNC path, such as `\\server\share\17`.
-    fn share(&self) -> Result<String, Unavailable>;
+    fn share(&self) -> String;
 
     /// Removes an empty directory, as a program does that is not csi-proxy (`RemoveDirectory`).
     fn remove_directory(&self, path: &str);
 
     /// Returns a disk that nothing else uses.
-    fn disk(&self, kind: DiskKind) -> Result<TestDisk, Unavailable>;
+    fn disk(&self, kind: DiskKind) -> TestDisk;
 
     /// Returns a volume that nothing else uses.
-    fn volume(&self, kind: VolumeKind) -> Result<TestVolume, Unavailable>;
+    fn volume(&self, kind: VolumeKind) -> TestVolume;
 
     /// Enlarges a disk by `bytes`, as the administrator of the storage does. Windows is not told.
-    fn grow_disk(&self, disk: TestDisk, bytes: u64) -> Result<(), Unavailable>;
+    fn grow_disk(&self, _: TestDisk, _: u64) {
+        missing("a disk that a check can enlarge")
+    }
 
     /// Attaches a raw disk, which Windows has not detected. Returns the number that it will have.
-    fn attach_disk(&self) -> Result<TestDisk, Unavailable>;
+    fn attach_disk(&self) -> TestDisk {
+        missing("a disk that a check can attach")
+    }
 
     /// Removes a disk without warning, as when its cable is pulled.
-    fn remove_disk(&self, disk: TestDisk) -> Result<RemovedDisk<'_>, Unavailable>;
+    fn remove_disk(&self, _: TestDisk) -> RemovedDisk<'_> {
+        missing("a disk that a check can remove")
+    }
 
     /// Returns an SMB server. No share of it is mapped.
-    fn smb_server(&self) -> Result<TestServer, Unavailable>;
+    fn smb_server(&self) -> TestServer;
 
     /// Returns the remote path of a share that is readable without a mapping, but whose root may not be listed.
-    fn unlistable_share(&self) -> Result<String, Unavailable>;
+    fn unlistable_share(&self) -> String;
 
     /// Returns the name of an SMB server that does not answer.
-    fn silent_smb_server(&self) -> Result<String, Unavailable>;
+    fn silent_smb_server(&self) -> String;
 
     /// Changes the password of a user of the SMB server.
-    fn change_smb_password(&self, server: &TestServer, user: &TestUser, password: &str) -> Result<(), Unavailable>;
+    fn change_smb_password(&self, _: &TestServer, _: &TestUser, _: &str) {
+        missing("a way to change a password of the SMB server")
+    }
 
     /// Forbids Windows to store credentials.
-    fn forbid_stored_credentials(&self) -> Result<(), Unavailable>;
+    fn forbid_stored_credentials(&self) {
+        missing("a policy that forbids to store credentials")
+    }
 
     /// Returns an iSCSI target. It is not connected, and its portal is not known.
-    fn iscsi_target(&self, kind: TargetKind) -> Result<TestTarget, Unavailable>;
+    fn iscsi_target(&self, kind: TargetKind) -> TestTarget;
 
     /// Returns an iSCSI portal that does not answer.
-    fn silent_iscsi_portal(&self) -> Result<TestPortal, Unavailable>;
+    fn silent_iscsi_portal(&self) -> TestPortal;
 
     /// Returns the name of a service.
-    fn service(&self, kind: ServiceKind) -> Result<String, Unavailable>;
+    fn service(&self, kind: ServiceKind) -> String;
 
     /// Restarts the system.
-    fn restart(&self) -> Result<(), Unavailable>;
+    fn restart(&self) {
+        missing("a restart of Windows")
+    }
 }
 
 impl dyn TestNode + '_ {
     /// Creates an empty directory on an NTFS volume.
-    pub fn directory(&self) -> Result<Directory<'_>, Unavailable> {
-        Ok(Directory { node: self, path: self.new_directory()? })
+    pub fn directory(&self) -> Directory<'_> {
+        Directory { node: self, path: self.new_directory() }
+    }
+
+    /// Creates a directory on an NTFS volume with the file `file`, whose content is `content`.
+    pub fn directory_with_file(&self) -> Directory<'_> {
+        let directory = self.directory();
+        directory.write("file", b"content");
+        directory
     }
 }
 
@@ -223,6 +244,11 @@ impl Directory<'_> {
     /// Opens or creates the entry `name` by its full path.
     pub fn open(&self, name: &str, how: &Open) -> OsResult<Box<dyn Handle>> {
         self.node.os().open(&self.nt(name), how)
+    }
+
+    /// Opens or creates the entry `name` by its full path, and again by its name in the open directory.
+    pub fn open_both_ways(&self, name: &str, how: &Open) -> [OsResult<Box<dyn Handle>>; 2] {
+        [self.open(name, how), self.handle().open_child(&U16String::from_str(name), how)]
     }
 
     /// Opens the existing entry `name` by its full path with full sharing.

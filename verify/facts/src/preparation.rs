@@ -4,10 +4,10 @@
 /// destroys all data on the disk. Returns `None` for a kind that diskpart cannot create.
 pub fn diskpart_script(kind: &str, disk: u32) -> Option<String> {
     let rest: &[&str] = match kind {
-        "DISK_RAW" | "DISK_4KN" => &[],
+        "DISK_RAW" | "DISK_FOURKN" => &[],
         "DISK_MBR" => &["convert mbr", "create partition primary"],
         "VOLUME_RAW" => &["convert gpt", "create partition primary"],
-        "VOLUME_NTFS" | "VOLUME_NTFS_4KN" => &["convert gpt", "create partition primary", "format fs=ntfs quick"],
+        "VOLUME_NTFS" | "VOLUME_NTFS4KN" => &["convert gpt", "create partition primary", "format fs=ntfs quick"],
         "VOLUME_FAT32" => &["convert gpt", "create partition primary", "format fs=fat32 quick"],
         "VOLUME_REFS" => &["convert gpt", "create partition primary", "format fs=refs quick"],
         _ => return None,
@@ -23,23 +23,11 @@ mod tests {
     use super::diskpart_script;
 
     #[test]
-    fn a_raw_disk_is_online_writable_and_empty() {
-        let script = diskpart_script("DISK_RAW", 3).expect("diskpart can");
-        let lines: Vec<&str> = script.lines().collect();
-        assert_eq!(lines, ["select disk 3", "attributes disk clear readonly noerr", "online disk noerr", "clean"]);
-    }
-
-    #[test]
-    fn a_volume_is_on_a_gpt_disk_of_its_own() {
-        let script = diskpart_script("VOLUME_REFS", 4).expect("diskpart can");
-        assert!(script.ends_with("clean\nconvert gpt\ncreate partition primary\nformat fs=refs quick\n"), "{script}");
-        let raw = diskpart_script("VOLUME_RAW", 4).expect("diskpart can");
-        assert!(raw.ends_with("convert gpt\ncreate partition primary\n"), "{raw}");
-    }
-
-    #[test]
-    fn a_disk_that_diskpart_cannot_create_is_used_as_it_is() {
+    fn a_disk_is_prepared_as_if_no_check_had_used_it() {
+        let clean = "select disk 3\nattributes disk clear readonly noerr\nonline disk noerr\nclean\n";
+        assert_eq!(diskpart_script("DISK_RAW", 3).as_deref(), Some(clean));
+        let refs = format!("{clean}convert gpt\ncreate partition primary\nformat fs=refs quick\n");
+        assert_eq!(diskpart_script("VOLUME_REFS", 3), Some(refs));
         assert_eq!(diskpart_script("DISK_NOPAGE83", 5), None);
-        assert_eq!(diskpart_script("DISK_SYSTEM", 0), None);
     }
 }

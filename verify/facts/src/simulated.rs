@@ -8,7 +8,7 @@ use os::{Os, OsResult, Uuid};
 use os_sim::{Content, Description, DiskDescription, Page83, Sim, Span, VolumeHealth};
 
 use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
-use crate::node::{DiskKind, RemovedDisk, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
+use crate::node::{DiskKind, RemovedDisk, System, TestDisk, TestNode, TestVolume, VolumeKind};
 
 /// The servers, targets and services of a node.
 const NETWORK: &str = include_str!("simulated_network.toml");
@@ -59,15 +59,15 @@ impl TestNode for SimulatedNode {
         &*self.os
     }
 
-    fn os_without_symlink_privilege(&self) -> Result<Arc<dyn Os>, Unavailable> {
-        Ok(self.sim.process_without_symlink_privilege())
+    fn os_without_symlink_privilege(&self) -> Arc<dyn Os> {
+        self.sim.process_without_symlink_privilege()
     }
 
-    fn new_directory(&self) -> Result<String, Unavailable> {
+    fn new_directory(&self) -> String {
         self.directories.set(self.directories.get() + 1);
         let path = format!(r"C:\facts\{}", self.directories.get());
         self.sim.external().mkdir_all(&path).expect("the directory is created");
-        Ok(path)
+        path
     }
 
     fn write_file(&self, path: &str, data: &[u8]) {
@@ -78,23 +78,22 @@ impl TestNode for SimulatedNode {
         self.sim.external().rename(from, to)
     }
 
-    fn revoke_all_rights(&self, path: &str) -> Result<(), Unavailable> {
+    fn revoke_all_rights(&self, path: &str) {
         self.sim.external().revoke_all_rights(path).expect("the list is replaced");
-        Ok(())
     }
 
-    fn share(&self) -> Result<String, Unavailable> {
+    fn share(&self) -> String {
         self.directories.set(self.directories.get() + 1);
         let path = format!(r"\\facts\share\{}", self.directories.get());
         self.sim.external().mkdir_all(&path).expect("the directory is created");
-        Ok(path)
+        path
     }
 
     fn remove_directory(&self, path: &str) {
         self.sim.external().remove_all(path).expect("the directory is removed");
     }
 
-    fn disk(&self, kind: DiskKind) -> Result<TestDisk, Unavailable> {
+    fn disk(&self, kind: DiskKind) -> TestDisk {
         let mut disk = DiskDescription::new(10 * GIB);
         match kind {
             DiskKind::Raw => {}
@@ -106,121 +105,112 @@ impl TestNode for SimulatedNode {
             DiskKind::NoPage83 => disk.page83 = Page83::None,
             DiskKind::NoSerial => disk.serial = Some(String::new()),
             DiskKind::FourKn => disk.sector_size = 4096,
-            DiskKind::System => return Ok(TestDisk { number: 0 }),
+            DiskKind::System => return TestDisk { number: 0 },
         }
-        Ok(TestDisk { number: self.attach(&disk) })
+        TestDisk { number: self.attach(&disk) }
     }
 
-    fn volume(&self, kind: VolumeKind) -> Result<TestVolume, Unavailable> {
+    fn volume(&self, kind: VolumeKind) -> TestVolume {
         let mut disk = DiskDescription::new(10 * GIB);
         disk.content = Content::Partitioned;
         if kind == VolumeKind::System {
-            return Ok(TestVolume { id: self.volume_of(0), disk: 0 });
+            return TestVolume { id: self.volume_of(0), disk: 0 };
         }
         let file_system = match kind {
-            VolumeKind::Ntfs
-            | VolumeKind::Short
-            | VolumeKind::Ntfs4Kn
-            | VolumeKind::Short4Kn
-            | VolumeKind::Spanned
-            | VolumeKind::BitLocker => Some("NTFS"),
+            VolumeKind::Raw | VolumeKind::Unreadable => None,
             VolumeKind::Fat32 => Some("FAT32"),
             VolumeKind::Refs | VolumeKind::Recognized => Some("ReFS"),
-            VolumeKind::System | VolumeKind::Raw | VolumeKind::Unreadable => None,
+            _ => Some("NTFS"),
         };
         disk.file_system = file_system.map(str::to_owned);
-        match kind {
-            VolumeKind::Short => disk.file_system_size = Some(GIB),
-            VolumeKind::Ntfs4Kn => disk.sector_size = 4096,
-            VolumeKind::Short4Kn => {
-                disk.sector_size = 4096;
-                disk.file_system_size = Some(GIB);
-            }
-            VolumeKind::Spanned => {
-                let second = self.attach(&DiskDescription::new(10 * GIB));
-                disk.spans.push(Span { disk: second, offset: MIB, length: GIB });
-            }
-            VolumeKind::BitLocker => disk.volume = VolumeHealth::Locked,
-            VolumeKind::Unreadable => disk.volume = VolumeHealth::Unreadable,
-            VolumeKind::Recognized => disk.volume = VolumeHealth::Unmountable,
-            VolumeKind::System | VolumeKind::Ntfs | VolumeKind::Fat32 | VolumeKind::Refs | VolumeKind::Raw => {}
+        if matches!(kind, VolumeKind::Ntfs4Kn | VolumeKind::Short4Kn) {
+            disk.sector_size = 4096;
         }
+        if matches!(kind, VolumeKind::Short | VolumeKind::Short4Kn) {
+            disk.file_system_size = Some(GIB);
+        }
+        if kind == VolumeKind::Spanned {
+            let second = self.attach(&DiskDescription::new(10 * GIB));
+            disk.spans.push(Span { disk: second, offset: MIB, length: GIB });
+        }
+        disk.volume = match kind {
+            VolumeKind::BitLocker => VolumeHealth::Locked,
+            VolumeKind::Unreadable => VolumeHealth::Unreadable,
+            VolumeKind::Recognized => VolumeHealth::Unmountable,
+            _ => VolumeHealth::Readable,
+        };
         let number = self.attach(&disk);
         let volume = TestVolume { id: self.volume_of(number), disk: number };
         self.sim.advance(ARRIVAL);
-        Ok(volume)
+        volume
     }
 
-    fn grow_disk(&self, disk: TestDisk, bytes: u64) -> Result<(), Unavailable> {
+    fn grow_disk(&self, disk: TestDisk, bytes: u64) {
         let size = self.sim.disk(disk.number).expect("the disk exists").size;
         assert!(self.sim.grow_disk(disk.number, size + bytes), "the disk grows");
-        Ok(())
     }
 
-    fn attach_disk(&self) -> Result<TestDisk, Unavailable> {
+    fn attach_disk(&self) -> TestDisk {
         let number = self.sim.attach_disk(&DiskDescription::new(10 * GIB), false).expect("the disk is valid");
-        Ok(TestDisk { number })
+        TestDisk { number }
     }
 
-    fn remove_disk(&self, disk: TestDisk) -> Result<RemovedDisk<'_>, Unavailable> {
+    fn remove_disk(&self, disk: TestDisk) -> RemovedDisk<'_> {
         let detached = self.sim.detach_disk(disk.number).expect("the disk is attached");
         let connect = move || {
             self.sim.reattach_disk(detached, true);
             self.sim.advance(ARRIVAL);
         };
-        Ok(RemovedDisk { connect: Box::new(connect) })
+        RemovedDisk { connect: Box::new(connect) }
     }
 
-    fn smb_server(&self) -> Result<TestServer, Unavailable> {
+    fn smb_server(&self) -> TestServer {
         let user = |name: &str| TestUser { name: name.to_owned(), password: format!("{name}:pass") };
-        Ok(TestServer {
+        TestServer {
             host: "files".to_owned(),
             shares: ["one".to_owned(), "two".to_owned()],
             users: [user("anna"), user("bert")],
-        })
+        }
     }
 
-    fn unlistable_share(&self) -> Result<String, Unavailable> {
-        Ok(r"\\strict\unlistable".to_owned())
+    fn unlistable_share(&self) -> String {
+        r"\\strict\unlistable".to_owned()
     }
 
-    fn silent_smb_server(&self) -> Result<String, Unavailable> {
-        Ok("silent".to_owned())
+    fn silent_smb_server(&self) -> String {
+        "silent".to_owned()
     }
 
-    fn change_smb_password(&self, server: &TestServer, user: &TestUser, password: &str) -> Result<(), Unavailable> {
+    fn change_smb_password(&self, server: &TestServer, user: &TestUser, password: &str) {
         assert!(self.sim.rotate_smb_password(&server.host, &user.name, password), "the user exists");
-        Ok(())
     }
 
-    fn forbid_stored_credentials(&self) -> Result<(), Unavailable> {
+    fn forbid_stored_credentials(&self) {
         self.sim.set_stored_credentials_forbidden(true);
-        Ok(())
     }
 
-    fn iscsi_target(&self, kind: TargetKind) -> Result<TestTarget, Unavailable> {
+    fn iscsi_target(&self, kind: TargetKind) -> TestTarget {
         let (name, user, secret) = match kind {
             TargetKind::Open => ("open", "", ""),
             TargetKind::Chap => ("chap", "initiator", "initiator-12"),
         };
-        Ok(TestTarget {
+        TestTarget {
             portal: TestPortal { address: "10.0.0.1".to_owned(), port: 3260 },
             iqn: format!("iqn.2026-01.test:{name}"),
             chap: (user.to_owned(), secret.to_owned()),
-        })
+        }
     }
 
-    fn silent_iscsi_portal(&self) -> Result<TestPortal, Unavailable> {
-        Ok(TestPortal { address: "10.0.0.2".to_owned(), port: 3260 })
+    fn silent_iscsi_portal(&self) -> TestPortal {
+        TestPortal { address: "10.0.0.2".to_owned(), port: 3260 }
     }
 
-    fn service(&self, kind: ServiceKind) -> Result<String, Unavailable> {
-        Ok(kind.name().to_owned())
+    fn service(&self, kind: ServiceKind) -> String {
+        format!("{kind:?}")
     }
 
-    fn restart(&self) -> Result<(), Unavailable> {
+    fn restart(&self) {
         self.sim.reboot();
-        Ok(())
     }
 }
 

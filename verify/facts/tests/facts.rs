@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use facts::{Check, Fact, Outcome, SimulatedNode, TestNode, local_node};
+use facts::{Fact, Outcome, SimulatedNode, TestNode, local_node};
 use libtest_mimic::{Arguments, Trial};
 
 fn main() -> ExitCode {
@@ -10,19 +10,18 @@ fn main() -> ExitCode {
     if std::env::consts::OS == "windows" {
         arguments.test_threads = Some(1); // Wine's WMI and service manager do not serve two threads at once.
     }
-    let checked = facts::all().into_iter().filter(|fact| matches!(fact.check, Check::Test(_)));
-    let trials = checked.map(|fact| Trial::test(fact.id, move || check(fact))).collect();
+    let trials = facts::all().into_iter().map(|fact| Trial::test(fact.id, move || check(&fact))).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 fn check(fact: &Fact) -> Result<(), libtest_mimic::Failed> {
     let node = local_node().unwrap_or_else(|| Box::new(SimulatedNode::new()) as Box<dyn TestNode>);
-    match facts::check(fact, &*node) {
-        Outcome::Holds => Ok(()),
-        Outcome::Skipped(why) => {
-            println!("skipped: {}: {why}", fact.id);
-            Ok(())
-        }
-        Outcome::Fails(why) => Err(format!("{} {why}", fact.sentence).into()),
-    }
+    let why = match facts::check(fact, &*node) {
+        Outcome::Holds => return Ok(()),
+        Outcome::Fails(why) => return Err(why.into()),
+        Outcome::Differs(how) => format!("Wine: {how}"),
+        Outcome::Missing(what) => what,
+    };
+    println!("skipped: {}: {why}", fact.id);
+    Ok(())
 }

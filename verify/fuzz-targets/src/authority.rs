@@ -55,10 +55,7 @@ fn filtered(bytes: &[u8], piece: usize) -> (Vec<u8>, Result<(), ProtocolError>) 
         while !chunk.is_empty() {
             let mut out = Vec::new();
             match filter.feed(chunk, &mut out) {
-                Ok(fed) => {
-                    result.extend_from_slice(&chunk[..fed.passed]);
-                    chunk = &chunk[fed.taken..];
-                }
+                Ok(taken) => chunk = &chunk[taken..],
                 Err(malformed) => return (result, Err(malformed)),
             }
             result.extend(out);

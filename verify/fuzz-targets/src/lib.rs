@@ -1,11 +1,11 @@
 //! Fuzz targets: functions of untrusted bytes that panic if an invariant is violated.
 //!
-//! `verify/fuzz/` runs each target in libFuzzer (`cargo xtask fuzz`). The tests of this crate run each target over its
-//! seeds and over the inputs that fuzzing has found, and need no libFuzzer.
+//! The program in `verify/fuzz` runs a target in libFuzzer (`cargo xtask fuzz`). The tests of this crate run each target
+//! over its seeds and over the inputs that fuzzing has found, and need no libFuzzer.
 //!
-//! Windows' answers are fuzzed where the storage operations receive them: a [`CorruptingOs`] is a simulated node that
-//! replaces one answer with the fuzzer's bytes. This tests the decoding of buffers together with its callers, for example
-//! how they enlarge a buffer, and no parser has to be public for it.
+//! The fuzzer replaces the answers of Windows where the storage operations receive them: a [`CorruptingOs`] is a simulated
+//! node with one answer replaced. This tests the decoding of a buffer together with its callers, for example how they
+//! enlarge the buffer, and no parser has to be public.
 
 mod authority;
 mod descriptions;
@@ -18,7 +18,7 @@ pub use faults::{CorruptingOs, Corruption};
 
 /// A fuzz target.
 pub struct Target {
-    /// The name of the target, of its program in `verify/fuzz/fuzz_targets`, and of its folder in `verify/fuzz/seeds`.
+    /// The name of the target and of its folder in `verify/fuzz/seeds`.
     pub name: &'static str,
     /// Panics if an invariant is violated with these bytes.
     pub run: fn(&[u8]),
@@ -46,12 +46,11 @@ pub static TARGETS: [Target; 18] = [
     Target { name: "wql", run: texts::wql },
 ];
 
-/// Runs the target with this name, for libFuzzer's program.
+/// Returns the target with this name.
 ///
 /// # Panics
 ///
-/// If no target has this name, or if the target panics.
-pub fn run(name: &str, bytes: &[u8]) {
-    let target = TARGETS.iter().find(|target| target.name == name);
-    (target.expect("the program has the name of a target").run)(bytes);
+/// If no target has this name.
+pub fn target(name: &str) -> &'static Target {
+    TARGETS.iter().find(|target| target.name == name).unwrap_or_else(|| panic!("no fuzz target is named {name}"))
 }

@@ -1,4 +1,4 @@
-//! The changes that an attacker can make who has write access to kubelet's directory, and to nothing else.
+//! The changes that an attacker can make with write access to kubelet's directory only.
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub enum Act {
     CreateFile,
     /// Creates a link with its name, if it does not exist.
     CreateLink(LinkKind, LinkTarget),
-    /// Takes an opportunistic lock on it, which is never given up.
+    /// Takes an opportunistic lock on it and never gives it up.
     HoldOplock(Oplock),
 }
 
@@ -63,8 +63,8 @@ pub enum LinkTarget {
     OtherVolume,
 }
 
-/// Targets outside kubelet's directory. They contain full, empty and mounted directories with the names of a path's
-/// components.
+/// Targets outside kubelet's directory. They contain full, empty and mounted directories whose names are components of the
+/// path.
 const TARGETS: [LinkTarget; 8] = [
     LinkTarget::Directory(r"C:\Windows"),
     LinkTarget::Directory(r"C:\outside"),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use faults::{Call, Fault, FaultAction, Layered, Outcome, Probe, Probed, Race, Record, Trace, When};
+use faults::{Call, Fault, FaultAction, Outcome, Probe, Probed, Race, Record, Trace, When};
 use os::{Os, OsError};
 use os_sim::{DetachedDisk, Sim, Snapshot, Timing};
 use storage_ops::Node;
@@ -14,7 +14,6 @@ use crate::error_codes::{UNSEEN_RETURN, errors_of, is_informative, returns_of, u
 use crate::invariants::{Baseline, check_answer, check_nothing_held};
 use crate::job_conflicts::JobConflicts;
 use crate::request::{Answer, Request};
-use crate::return_code_fault::ReturnCodeFault;
 use crate::scenarios::Scenario;
 use crate::started_node::started_with;
 
@@ -30,36 +29,42 @@ const ATTEMPTS: usize = 4;
 /// A fault that is injected at one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectedFault {
-    /// The call fails with a Windows error.
-    Fail(OsError, When),
-    /// The call, and each later call of the same primitive, fails with a Windows error until the operation has ended.
-    FailEach(OsError),
-    /// The WMI method returns this value.
-    Return(u32, When),
-    /// The WMI method returns this value until the operation has ended.
-    ReturnEach(u32),
-    /// The call takes longer than any operation waits.
-    Delay(When),
+    /// The call is disturbed.
+    Once(FaultAction, When),
+    /// The call, and each later call of the same primitive, is disturbed until the operation has ended.
+    Each(FaultAction),
     /// The job that the call starts takes longer than any operation waits.
     Slow,
-    /// The process ends, and a new one starts.
-    Crash(When),
     /// The disk is removed.
     RemoveDisk,
 }
 
+impl InjectedFault {
+    /// Returns the code with which the disturbed call fails, or that the method returns.
+    fn code(self) -> Option<u32> {
+        match self {
+            Self::Once(FaultAction::Fail(OsError(code)) | FaultAction::Return(code), _)
+            | Self::Each(FaultAction::Fail(OsError(code)) | FaultAction::Return(code)) => Some(code),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for InjectedFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |when: &When| if *when == When::Before { "before" } else { "after" };
-        match self {
-            Self::Fail(code, when) => write!(f, "error {} {}", code.0, text(when)),
-            Self::FailEach(code) => write!(f, "error {} each time", code.0),
-            Self::Return(code, when) => write!(f, "return {code} {}", text(when)),
-            Self::ReturnEach(code) => write!(f, "return {code} each time"),
-            Self::Delay(when) => write!(f, "delay {}", text(when)),
-            Self::Slow => write!(f, "slow"),
-            Self::Crash(when) => write!(f, "crash {}", text(when)),
-            Self::RemoveDisk => write!(f, "disk removed"),
+        let (action, when) = match self {
+            Self::Once(action, When::Before) => (action, "before"),
+            Self::Once(action, When::After) => (action, "after"),
+            Self::Each(action) => (action, "each time"),
+            Self::Slow => return write!(f, "slow"),
+            Self::RemoveDisk => return write!(f, "disk removed"),
+        };
+        match action {
+            FaultAction::Fail(code) => write!(f, "error {} {when}", code.0),
+            FaultAction::Return(code) => write!(f, "return {code} {when}"),
+            FaultAction::Delay(_) => write!(f, "delay {when}"),
+            FaultAction::Die => write!(f, "crash {when}"),
+            FaultAction::Go => write!(f, "nothing {when}"),
         }
     }
 }
@@ -125,22 +130,24 @@ impl ReferenceRun {
     /// Returns the faults for the call number `nth`.
     pub fn faults(&self, scenario: &Scenario, nth: usize) -> Vec<InjectedFault> {
         let Some(call) = self.calls.get(nth) else { return Vec::new() };
-        let mut faults = vec![InjectedFault::Delay(When::Before), InjectedFault::Delay(When::After)];
+        let delay = FaultAction::Delay(BEYOND_TIMEOUTS);
+        let mut faults = vec![InjectedFault::Once(delay, When::Before), InjectedFault::Once(delay, When::After)];
+        let unseen = FaultAction::Fail(unseen_error_of(call));
         for when in [When::Before, When::After] {
-            faults.extend(errors_of(call).iter().map(|code| InjectedFault::Fail(*code, when)));
-            faults.extend(returns_of(call).iter().map(|code| InjectedFault::Return(*code, when)));
-            faults.push(InjectedFault::Fail(unseen_error_of(call), when));
-            faults.push(InjectedFault::Crash(when));
+            let errors = errors_of(call).iter().map(|code| FaultAction::Fail(*code));
+            let returns = returns_of(call).iter().map(|code| FaultAction::Return(*code));
+            let actions = errors.chain(returns).chain([unseen, FaultAction::Die]);
+            faults.extend(actions.map(|action| InjectedFault::Once(action, when)));
         }
         if self.calls[..nth].iter().all(|earlier| earlier.primitive != call.primitive) {
-            faults.push(InjectedFault::FailEach(unseen_error_of(call)));
+            faults.push(InjectedFault::Each(unseen));
         }
         if call.primitive.starts_with("wmi call") {
             faults.push(InjectedFault::Slow);
-            faults.extend(returns_of(call).iter().map(|code| InjectedFault::ReturnEach(*code)));
-            faults.push(InjectedFault::Return(UNSEEN_RETURN, When::Before));
-            faults.push(InjectedFault::Return(UNSEEN_RETURN, When::After));
-            faults.push(InjectedFault::ReturnEach(UNSEEN_RETURN));
+            let returns = returns_of(call).iter().chain([&UNSEEN_RETURN]);
+            faults.extend(returns.map(|code| InjectedFault::Each(FaultAction::Return(*code))));
+            let unseen = FaultAction::Return(UNSEEN_RETURN);
+            faults.extend([When::Before, When::After].map(|when| InjectedFault::Once(unseen, when)));
         }
         if scenario.spec.disk.is_some() {
             faults.push(InjectedFault::RemoveDisk);
@@ -199,9 +206,9 @@ impl Case<'_> {
         let config = self.scenario.spec.config;
         let mut node = started_with(self.faulty_os(nth, fault, &removed), config());
         let answer = self.request.run(&node);
-        let crashed = matches!(fault, InjectedFault::Crash(_));
+        let crashed = matches!(fault, InjectedFault::Once(FaultAction::Die, _));
         // The retry runs without the fault.
-        if crashed || matches!(fault, InjectedFault::FailEach(_) | InjectedFault::ReturnEach(_)) {
+        if crashed || matches!(fault, InjectedFault::Each(_)) {
             drop(node);
             node = started_with(self.sim.process(), config());
         }
@@ -214,10 +221,9 @@ impl Case<'_> {
         }
         if missing.is_none() && !crashed && matches!(answer, Answer::Succeeded(_)) && !self.is_informative(nth, fault) {
             violations.extend(self.check_success(&answer));
-            // A snapshot does not show whether a cache holds unwritten data. A failed flush may be repeated. A disk that
-            // cannot be flushed at all is taken offline all the same.
-            let is_each = matches!(fault, InjectedFault::FailEach(_));
-            if !is_each
+            // A snapshot does not show whether a cache holds unwritten data, so the flushes are counted. An operation may
+            // repeat a failed flush. It takes a disk offline even if every flush fails.
+            if !matches!(fault, InjectedFault::Each(_))
                 && self.reference.calls[nth].primitive == "flush"
                 && self.flushes.count() < self.reference.flushes
             {
@@ -236,30 +242,18 @@ impl Case<'_> {
 
     /// Returns whether the operation may treat the fault's code as information and not as a failure.
     fn is_informative(&self, nth: usize, fault: InjectedFault) -> bool {
-        match fault {
-            InjectedFault::Fail(OsError(code), _)
-            | InjectedFault::FailEach(OsError(code))
-            | InjectedFault::Return(code, _)
-            | InjectedFault::ReturnEach(code) => is_informative(&self.reference.calls[nth], code),
-            _ => false,
-        }
+        fault.code().is_some_and(|code| is_informative(&self.reference.calls[nth], code))
     }
 
     /// Checks the answer to a request with a fault: an error must name the code that caused it.
     fn check_error_code(&self, nth: usize, fault: InjectedFault, answer: &Answer) -> Vec<String> {
-        let code = match fault {
-            // An error that also occurs in the reference run has another code, and a method that is still running has
-            // none yet.
-            _ if self.is_informative(nth, fault) || self.reference.is_expected(answer) => None,
-            InjectedFault::Return(_, When::After) if answer.is_retryable() => None,
-            _ if self.reference.takes_long && answer.is_retryable() => None,
-            InjectedFault::Fail(OsError(code), _)
-            | InjectedFault::FailEach(OsError(code))
-            | InjectedFault::Return(code, _)
-            | InjectedFault::ReturnEach(code) => Some(code),
-            _ => None,
-        };
-        check_answer(self.request, answer, code)
+        // An error that also occurs in the reference run has another code, and a method that is still running has none
+        // yet.
+        let is_after_work = matches!(fault, InjectedFault::Once(FaultAction::Return(_), When::After));
+        let is_unnamed = self.is_informative(nth, fault)
+            || self.reference.is_expected(answer)
+            || (answer.is_retryable() && (is_after_work || self.reference.takes_long));
+        check_answer(self.request, answer, fault.code().filter(|_| !is_unnamed))
     }
 
     /// Checks that a success is complete, since the caller will not retry.
@@ -286,16 +280,13 @@ impl Case<'_> {
     fn faulty_os(&self, nth: usize, fault: InjectedFault, removed: &Arc<Mutex<Option<DetachedDisk>>>) -> Arc<dyn Os> {
         let process: Arc<dyn Os> = self.sim.process();
         let nth_call = u64::try_from(nth).unwrap_or(u64::MAX);
-        let at = |when, action| Arc::new(Fault::at(nth_call, when, action)) as Arc<dyn Probe>;
-        let probe = match fault {
-            InjectedFault::Fail(code, when) => at(when, FaultAction::Fail(code)),
-            InjectedFault::FailEach(code) => {
+        let probe: Arc<dyn Probe> = match fault {
+            InjectedFault::Once(action, when) => Arc::new(Fault::at(nth_call, when, action)),
+            InjectedFault::Each(action) => {
                 let primitive = self.reference.calls[nth].primitive.clone();
-                let is_same = move |call: &Call| call.primitive == primitive;
-                Arc::new(Fault::each(is_same, When::Before, FaultAction::Fail(code)))
+                let is_same = move |call: &Call| call.sequence >= nth_call && call.primitive == primitive;
+                Arc::new(Fault::each(is_same, When::Before, action))
             }
-            InjectedFault::Delay(when) => at(when, FaultAction::Delay(BEYOND_TIMEOUTS)),
-            InjectedFault::Crash(when) => at(when, FaultAction::Die),
             InjectedFault::Slow => Arc::new(SlowJobProbe { sim: self.sim.clone(), nth: nth_call }),
             InjectedFault::RemoveDisk => {
                 let (sim, removed, disk) = (self.sim.clone(), Arc::clone(removed), self.scenario.spec.disk);
@@ -305,25 +296,9 @@ impl Case<'_> {
                 };
                 Arc::new(Race::before(nth_call, remove))
             }
-            InjectedFault::Return(code, when) => {
-                return self.with_return_codes(process, ReturnCodeFault::new(self.methods_before(nth), code, when));
-            }
-            InjectedFault::ReturnEach(code) => {
-                return self.with_return_codes(process, ReturnCodeFault::from(self.methods_before(nth), code));
-            }
         };
         let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(self.conflicts.clone()), probe, self.flushes.clone()];
         Arc::new(Probed::new(process, probes))
-    }
-
-    fn with_return_codes(&self, process: Arc<dyn Os>, fault: ReturnCodeFault) -> Arc<dyn Os> {
-        Arc::new(Probed::new(Arc::new(Layered::around(process, fault)), self.conflicts.clone()))
-    }
-
-    /// Returns the number of WMI method calls in the reference run before the call number `nth`.
-    fn methods_before(&self, nth: usize) -> u64 {
-        let earlier = self.reference.calls[..nth].iter();
-        earlier.filter(|call| call.primitive.starts_with("wmi call")).map(|_| 1).sum()
     }
 
     /// Makes the request while the disk is removed. It may fail, but must not change anything else.

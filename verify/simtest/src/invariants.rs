@@ -6,6 +6,7 @@ use os::abi::{ControlCode, DriveLayout, PartitionEntry, PartitionStyle};
 use os::{Access, NtPath, Open, Options, Os, OsError, Uuid};
 use os_sim::{Sim, Snapshot};
 use storage_ops::{Error, Node};
+use zerocopy::FromBytes;
 
 use crate::request::{Answer, Request};
 
@@ -99,22 +100,16 @@ fn table(sim: &Sim, disk: u32) -> Option<Table> {
     let handle = sim.open(&NtPath::disk(disk), &how).ok()?;
     let mut buffer = vec![0; 1 << 14];
     let filled = handle.control(ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], &mut buffer).ok()?;
-    let (head, mut rest) = buffer.get(..filled)?.split_at_checked(size_of::<DriveLayout>())?;
-    let word = |at: usize| head.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
-    let mut partitions = Vec::new();
-    for _ in 0..word(4)? {
-        let (entry, more) = rest.split_at_checked(size_of::<PartitionEntry>())?;
-        let offset = i64::from_le_bytes(entry.get(8..16)?.try_into().ok()?);
-        // The empty entries of an MBR have number 0.
-        if entry.get(24..28)? != [0; 4] {
-            partitions.push((offset, entry.get(48..64)?.try_into().ok()?));
-        }
-        rest = more;
-    }
-    Some(Table { style: word(0)?, disk_id: head.get(8..24)?.try_into().ok()?, partitions })
+    let (head, rest) = DriveLayout::read_from_prefix(&buffer[..filled]).ok()?;
+    let entries = rest.chunks_exact(size_of::<PartitionEntry>()).take(head.partition_count as usize);
+    let entries = entries.map(|entry| PartitionEntry::read_from_bytes(entry).expect("an entry"));
+    // The empty entries of an MBR have number 0.
+    let used = entries.filter(|entry| entry.number != 0);
+    let partitions = used.map(|entry| (entry.offset, entry.id)).collect();
+    Some(Table { style: head.style, disk_id: head.disk_id, partitions })
 }
 
-/// Checks that nothing is held after all operations have ended: no lock, no job, and no handle but those that the node
+/// Checks that no lock, no job and no handle is left after all operations have ended, except the handles that the node
 /// keeps.
 pub fn check_nothing_held(sim: &Sim, node: &Node) -> Vec<String> {
     let mut violations = Vec::new();
@@ -161,4 +156,54 @@ fn check_error(request: &dyn Request, error: &Error, code: Option<u32>) -> Vec<S
 
 fn check_no_secret(text: &str) -> Vec<String> {
     if text.contains("hunter2") { vec![format!("the text contains a secret: {text}")] } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use os::{MethodCall, Namespace, Os, Value};
+    use os_sim::{DiskDescription, Sim};
+
+    use super::Baseline;
+
+    const GIB: u64 = 1 << 30;
+
+    /// Formats the volume of disk 1 regardless of its content, which no operation of csi-proxy may do.
+    fn format_by_force(sim: &Sim) {
+        let name = sim.volume_on(1).expect("a volume").name().replace('\\', r"\\");
+        let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = '{name}'");
+        let deadline = sim.now() + Duration::from_mins(1);
+        let found = sim.wmi().query(Namespace::Storage, &wql, deadline).expect("a query");
+        let arguments = [("FileSystem", Value::Text("NTFS".into())), ("Force", Value::Bool(true))];
+        let format = MethodCall::new(Namespace::Storage, &found[0].path, "Format", &arguments);
+        assert!(sim.wmi().call(&format, deadline).is_ok());
+    }
+
+    /// Replaces disk 1 with a disk without partitions.
+    fn replace_disk(sim: &Sim) {
+        sim.detach_disk(1).expect("disk 1");
+        sim.attach_disk(&DiskDescription::new(GIB), true).expect("a plain disk");
+    }
+
+    fn write_outside(sim: &Sim) {
+        sim.external().write(r"C:\Windows\new", b"1").expect("a directory");
+    }
+
+    #[test]
+    fn a_second_format_a_lost_partition_table_and_a_file_outside_are_violations() {
+        let changes = ["disk 1 ", r"disk 0 partition 2 \var\lib\kubelet"];
+        for (violate, violation) in [
+            (format_by_force as fn(&Sim), "was formatted"),
+            (replace_disk, "the partition table of disk 1"),
+            (write_outside, "changed what the operation must not change"),
+        ] {
+            let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+            let baseline = Baseline::of(&sim);
+            assert_eq!(baseline.check(&sim, &changes, None), Vec::<String>::new());
+            violate(&sim);
+            let found = baseline.check(&sim, &changes, None);
+            assert!(found.iter().any(|found| found.contains(violation)), "{violation}: {found:?}");
+        }
+    }
 }

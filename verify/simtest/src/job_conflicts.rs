@@ -1,8 +1,8 @@
 //! Checks that operations do not change an object while Windows is still running a job on it.
 //!
-//! A job can outlive the operation that started it. Windows refuses some calls during a job, and so does the simulated
-//! node, but which ones differs from one Windows version to the next. csi-proxy's own locks must
-//! prevent such calls, so a call counts when it begins, regardless of its result.
+//! A job can outlive the operation that started it. Windows and the simulated node refuse some calls during a job, but
+//! versions of Windows refuse different calls. csi-proxy's own locks must prevent all of them, so a call counts when it
+//! begins, regardless of its result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

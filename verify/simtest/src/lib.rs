@@ -24,7 +24,6 @@ pub mod race_sweep;
 pub mod random_run;
 pub mod report;
 pub mod request;
-pub mod return_code_fault;
 pub mod rng;
 pub mod runner;
 pub mod scenarios;

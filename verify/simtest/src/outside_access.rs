@@ -1,7 +1,7 @@
 //! A layer that records calls on objects outside kubelet's directory.
 //!
-//! The location of an object is the name of its volume and its path on that volume, and not the path by which it was
-//! opened: a volume can have many paths, and a link can lead anywhere.
+//! An object is identified by the name of its volume and its path on that volume. The path by which it was opened does not
+//! identify it: a volume can have many paths, and a link can lead anywhere.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,8 +23,8 @@ pub struct OutsideAccess {
 }
 
 impl OutsideAccess {
-    /// Starts with no records for `sim`. Inside are kubelet's directory, the one to which its `pods` may have been moved, and
-    /// the volumes mounted at `mounted`.
+    /// Starts without records. Kubelet's directory, the directory to which its `pods` may have been moved, and the volumes
+    /// mounted at `mounted` are inside.
     pub fn on(sim: &Sim, mounted: Option<&str>) -> Self {
         let on_drive = |path: &str| format!("{}{}", volume(sim, 0), path.strip_prefix(r"C:\").unwrap_or_default());
         let mut inside = vec![on_drive(KUBELET), on_drive(MOVED)];
@@ -95,7 +95,7 @@ fn is_inside(path: &str, directory: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\\'))
 }
 
-/// Returns whether an open only reads attributes. The queries may do that wherever a link leads.
+/// Returns whether an open only reads attributes. A query may read the attributes of the target of any link.
 fn only_reads_attributes(how: &Open) -> bool {
     how.disposition == Disposition::Open && Access::READ_ATTRIBUTES.contains(how.access)
 }

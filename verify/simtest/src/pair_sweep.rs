@@ -18,10 +18,8 @@ use crate::started_node::started;
 /// Two operations on one node.
 #[derive(Clone, Copy)]
 pub struct Pair {
-    /// The operations, and what distinguishes the pair from others.
+    /// The operations, and what distinguishes the pair from others. The cases are counted under the first word.
     pub name: &'static str,
-    /// The name of the first operation, under which the cases are counted.
-    pub operation: &'static str,
     /// Builds the node.
     pub build: fn() -> Sim,
     /// The operations.

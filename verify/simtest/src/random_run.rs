@@ -1,4 +1,5 @@
-//! A long run driven by a seed: concurrent callers, several faults, restarts, a disk that is detached at times, an attacker.
+//! A long run driven by a seed, with concurrent callers, several faults, restarts, a disk that is sometimes detached, and an
+//! attacker.
 //!
 //! A run starts the daemon a few times. Each time, callers make requests concurrently, in an order that the seed
 //! decides; calls fail, take long, or end the process. At the end all faults stop, and every disk must be usable.
@@ -38,7 +39,7 @@ const REQUESTS: usize = 5;
 /// The disks that the callers use. Disk 2 belongs to another tenant.
 const DISKS: [u32; 3] = [1, 3, 4];
 
-/// What may change: the disks in use, kubelet's directory, and the mapping.
+/// The lines of a snapshot that may change: the disks in use, kubelet's directory, and the mapping.
 const CHANGES: &[&str] = &[
     "disk 1 ",
     "disk 3 ",
@@ -137,7 +138,7 @@ impl Probe for ChaosProbe {
         if rng.once_in(100) {
             return FaultAction::Delay(Duration::from_mins(3));
         }
-        // Codes that operations treat as information must be true: two false ones could make any data look absent.
+        // Operations treat some codes as information. These are not injected: two false ones could make data look absent.
         let is_failure = |code: &os::OsError| !is_informative(call, code.0);
         let errors: Vec<_> = errors_of(call).iter().copied().filter(is_failure).collect();
         if rng.once_in(30) && !errors.is_empty() {

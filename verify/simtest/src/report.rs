@@ -16,6 +16,17 @@ pub struct Row {
     pub failures: usize,
 }
 
+impl Row {
+    fn add(&mut self, other: &Self) {
+        self.states += other.states;
+        self.calls += other.calls;
+        self.failures += other.failures;
+        for (kind, count) in &other.cases {
+            *self.cases.entry(kind).or_default() += count;
+        }
+    }
+}
+
 /// A row for each operation.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -29,25 +40,17 @@ impl Report {
     }
 
     /// Adds the counts of another report.
-    pub fn add(&mut self, other: Self) {
-        for (operation, row) in other.rows {
-            let sum = self.row(&operation);
-            sum.states += row.states;
-            sum.calls += row.calls;
-            sum.failures += row.failures;
-            for (kind, count) in row.cases {
-                *sum.cases.entry(kind).or_default() += count;
-            }
+    pub fn add(&mut self, other: &Self) {
+        for (operation, row) in &other.rows {
+            self.row(operation).add(row);
         }
     }
 
     /// Returns the sum of all rows.
     pub fn sum(&self) -> Row {
-        let mut sum = Self::default();
-        for row in self.rows.values() {
-            sum.add(Self { rows: BTreeMap::from([(String::new(), row.clone())]) });
-        }
-        sum.rows.remove("").unwrap_or_default()
+        let mut sum = Row::default();
+        self.rows.values().for_each(|row| sum.add(row));
+        sum
     }
 }
 

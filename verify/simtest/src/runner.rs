@@ -58,7 +58,7 @@ pub struct Findings {
 impl Findings {
     /// Adds the results of other cases.
     pub fn add(&mut self, other: Self) {
-        self.report.add(other.report);
+        self.report.add(&other.report);
         self.failures.extend(other.failures);
     }
 
@@ -152,6 +152,7 @@ pub fn run_pairs(pair: &Pair, filter: &CaseFilter) -> Findings {
     if !filter.may_match(&name) {
         return findings;
     }
+    let operation = pair.name.split(' ').next().unwrap_or(pair.name);
     let serial_results = pair_sweep::serial_results(pair);
     let stride = filter.every.unwrap_or(1);
     for first in (0..).step_by(stride) {
@@ -161,7 +162,7 @@ pub fn run_pairs(pair: &Pair, filter: &CaseFilter) -> Findings {
             let result = pair_sweep::run(pair, &serial_results, first, second);
             first_reached = result.first_reached;
             if filter.matches(&case(), 0) {
-                findings.count(pair.operation, "together", case, result.violations);
+                findings.count(operation, "together", case, result.violations);
             }
             // An operation that ends or waits before its limit does the same with any higher limit.
             if !result.second_reached {

@@ -29,7 +29,7 @@ pub(crate) const KUBELET: &str = r"C:\var\lib\kubelet";
 pub struct Scenario {
     /// The node before the operation.
     pub state: State,
-    /// The operation, and what is required of it.
+    /// The operation and its requirements.
     pub spec: Spec,
 }
 
@@ -45,7 +45,7 @@ pub struct State {
 /// Makes a request. Its arguments may depend on the node.
 pub type MakeRequest = fn(&Sim) -> Box<dyn Request>;
 
-/// An operation with its arguments, and what is required of it.
+/// An operation with its arguments and requirements.
 #[derive(Clone, Copy)]
 pub struct Spec {
     /// The operation's name, followed in parentheses by what distinguishes its arguments.
@@ -54,18 +54,18 @@ pub struct Spec {
     pub request: MakeRequest,
     /// The settings of the node.
     pub config: fn() -> Config,
-    /// Prefixes of the lines of a snapshot that it may change. All other lines must stay the same.
+    /// The prefixes of the lines of a snapshot that the operation may change. All other lines must stay the same.
     pub changes: &'static [&'static str],
-    /// The disk that it works on, if any.
+    /// The disk that the operation works on, if any.
     pub disk: Option<u32>,
-    /// Whether its answer may be less complete than that of the reference run: a list may lack a disk that could not be
-    /// read, since one faulty disk must not hide the others, and a size may be the one before the disk grew, since
+    /// Whether the answer may be less complete than in the reference run. A list may lack a disk that could not be read,
+    /// because one faulty disk must not hide all other disks. A size may be the old size of a disk that has grown, because
     /// drivers fail without a size.
     pub may_omit: bool,
-    /// Whether it must be denied.
+    /// Whether the operation must be denied.
     pub denied: bool,
-    /// What must hold after it has succeeded. Otherwise an operation that always does the same wrong thing would match
-    /// its own reference run.
+    /// A condition that must hold after success. Without it, an operation that always does the same wrong thing would
+    /// match its own reference run.
     pub postcondition: Option<fn(&Sim) -> bool>,
 }
 
@@ -130,7 +130,7 @@ impl fmt::Debug for Scenario {
     }
 }
 
-/// Returns all scenarios but those of [`races`].
+/// Returns all scenarios except those of [`races`].
 pub fn all() -> Vec<Scenario> {
     [
         disk::scenarios(),

@@ -50,7 +50,7 @@ pub fn pages() -> Result<BTreeMap<String, String>, Box<dyn Error>> {
         }
     }
     for group in api::Group::ALL {
-        pages.insert(format!("api-{}.md", group.name()), protos::page(&root.join("crates/api/proto"), group)?);
+        pages.insert(format!("api-{}.md", group.name()), protos::page(group)?);
     }
     pages.insert("driver-calls.md".to_owned(), driver_calls::page(&root.join("sim/csi-proxy-sim/drivers"))?);
     pages.insert("SUMMARY.md".to_owned(), known.rewritten(SUMMARY, &summary));

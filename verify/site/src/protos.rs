@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt::Write as _;
-use std::path::Path;
 
 use api::{Group, GroupVersion};
+use prost::Message as _;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{
-    DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto, MethodDescriptorProto,
+    DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
+    MethodDescriptorProto,
 };
 
 /// A compiled proto and its comments, by the path of what they are on.
@@ -18,7 +19,7 @@ struct Proto {
 }
 
 /// Returns the page of a group.
-pub(crate) fn page(root: &Path, group: Group) -> Result<String, Box<dyn Error>> {
+pub(crate) fn page(group: Group) -> Result<String, Box<dyn Error>> {
     let mut page = format!("# The {} group\n\n", group.name());
     page += "This page is generated from the .proto files. Errors such as a missing object or denied access have the status \
              codes that [Troubleshooting](troubleshoot.md#status-codes) lists, whether or not an RPC names them here.\n\n";
@@ -32,7 +33,7 @@ pub(crate) fn page(root: &Path, group: Group) -> Result<String, Box<dyn Error>> 
              nodes.\n";
     let mut known: HashMap<String, &str> = HashMap::new();
     for row in &versions {
-        let proto = Proto::compile(root, &format!("{}/{}/api.proto", group.name(), row.version))?;
+        let proto = Proto::of(row)?;
         writeln!(page, "\n## {}\n", row.version)?;
         page += &proto.comment(&[6, 0]);
         for (index, method) in (0..).zip(&proto.file.service[0].method) {
@@ -50,10 +51,8 @@ pub(crate) fn page(root: &Path, group: Group) -> Result<String, Box<dyn Error>> 
 }
 
 impl Proto {
-    fn compile(root: &Path, name: &str) -> Result<Self, Box<dyn Error>> {
-        let mut compiler = protox::Compiler::new([root])?;
-        compiler.include_source_info(true).open_file(name).map_err(|error| format!("{error:?}"))?;
-        let mut file = compiler.file_descriptor_set().file.pop().ok_or_else(|| format!("{name}: no descriptor"))?;
+    fn of(row: &GroupVersion) -> Result<Self, Box<dyn Error>> {
+        let mut file = FileDescriptorSet::decode(row.descriptors())?.file.pop().ok_or("no descriptor")?;
         let locations = file.source_code_info.take().unwrap_or_default().location;
         let comments = locations.into_iter().map(|location| {
             let text = location.leading_comments().to_owned() + location.trailing_comments();

@@ -126,49 +126,35 @@ fn a_reference_has_the_fields_of_messages_in_messages_and_the_values_of_enumerat
         ("api-disk.md", "Message `DiskLocation`"),
         ("api-iscsi.md", "| `ONE_WAY_CHAP` | 1 |"),
         ("api-iscsi.md", "| `target_portal` | `TargetPortal` | 1 |"),
-        ("api-smb.md", "A secret: in no log, error or trace."),
+        ("api-smb.md", "It appears in no log, error or trace."),
     ] {
         assert!(pages[page].contains(line), "{page} has no {line}");
     }
 }
 
-/// Returns the name of a status code of each kind, as pages have it.
-fn code(kind: Kind) -> &'static str {
-    match kind {
-        Kind::InvalidArgument => "InvalidArgument",
-        Kind::NotFound => "NotFound",
-        Kind::AlreadyExists => "AlreadyExists",
-        Kind::FailedPrecondition => "FailedPrecondition",
-        Kind::PermissionDenied => "PermissionDenied",
-        Kind::Busy => "Aborted",
-        Kind::StillRunning => "DeadlineExceeded",
-        Kind::Unavailable => "Unavailable",
-        Kind::Cancelled => "Canceled",
-        Kind::Internal => "Internal",
-    }
-}
+/// The status code of each kind of error, as pages have it, and whether the work of the operation may still run.
+const CODES: [(Kind, &str, &str); 10] = [
+    (Kind::InvalidArgument, "InvalidArgument", "no"),
+    (Kind::NotFound, "NotFound", "no"),
+    (Kind::AlreadyExists, "AlreadyExists", "no"),
+    (Kind::FailedPrecondition, "FailedPrecondition", "no"),
+    (Kind::PermissionDenied, "PermissionDenied", "no"),
+    (Kind::Busy, "Aborted", "yes"),
+    (Kind::StillRunning, "DeadlineExceeded", "yes"),
+    (Kind::Unavailable, "Unavailable", "yes"),
+    (Kind::Cancelled, "Canceled", "yes"),
+    (Kind::Internal, "Internal", "no"),
+];
 
 #[test]
 fn each_kind_of_error_has_its_cause_diagnosis_and_remedy() {
     let page = &pages()["troubleshoot.md"];
-    for kind in [
-        Kind::InvalidArgument,
-        Kind::NotFound,
-        Kind::AlreadyExists,
-        Kind::FailedPrecondition,
-        Kind::PermissionDenied,
-        Kind::Busy,
-        Kind::StillRunning,
-        Kind::Unavailable,
-        Kind::Cancelled,
-        Kind::Internal,
-    ] {
-        let row = page.lines().find(|line| line.starts_with(&format!("| {} |", code(kind))));
+    for (kind, code, still) in CODES {
+        let row = page.lines().find(|line| line.starts_with(&format!("| {code} |")));
         let cells: Vec<_> = row.unwrap_or_else(|| panic!("no row for {kind:?}")).split('|').map(str::trim).collect();
         let [_, _, cause, diagnosis, remedy, may_still_run, _] = cells[..] else { panic!("{cells:?}") };
         assert!(!cause.is_empty() && !diagnosis.is_empty() && !remedy.is_empty(), "{kind:?}");
-        let still = matches!(kind, Kind::Busy | Kind::StillRunning | Kind::Unavailable | Kind::Cancelled);
-        assert_eq!(may_still_run, if still { "yes" } else { "no" }, "{kind:?}");
+        assert_eq!(may_still_run, still, "{kind:?}");
     }
 }
 
@@ -176,7 +162,7 @@ fn each_kind_of_error_has_its_cause_diagnosis_and_remedy() {
 fn every_metric_that_a_page_names_exists() {
     let pages = pages();
     // A test of csi-proxy compares the rows of this table with the program.
-    let rows = pages["monitoring.md"].lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let rows = pages["metrics.md"].lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
     let is_metric =
         |kind: &str| ["counter | ", "gauge | ", "histogram | ", "summary | "].iter().any(|own| kind.starts_with(own));
     let known: BTreeSet<&str> = rows.filter(|(_, kind)| is_metric(kind)).map(|(name, _)| name).collect();

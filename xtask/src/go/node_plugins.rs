@@ -4,7 +4,6 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::test_report::Report;
 use crate::process::{self, KillOnDrop};
 use crate::summary::Summary;
 use crate::windows::driver::Node;
@@ -17,7 +16,7 @@ pub(super) fn test() -> Result<Summary, Error> {
         return Ok(Summary::failed("the example node plugin in Rust does not build"));
     }
     let rust = workspace::target().join("debug/node-plugin-rust");
-    run_tests(&[], &format!("Go={},Rust={}", go.display(), rust.display()))
+    Ok(run_tests(&[], &format!("Go={},Rust={}", go.display(), rust.display())))
 }
 
 /// Tests the plugin in Go as a Windows program with named pipes.
@@ -36,17 +35,15 @@ pub(super) fn test_windows_program() -> Result<Summary, Error> {
     process::print(&plugin);
     let _plugin = KillOnDrop(plugin.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?);
     // Without the test of the registration, which needs Unix sockets.
-    run_tests(&["-run=TestSanity"], &format!("Windows=dns:///{address}"))
+    Ok(run_tests(&["-run=TestSanity"], &format!("Windows=dns:///{address}")))
 }
 
 /// Runs the tests with these plugins, each given as its name and its program or address.
-fn run_tests(flags: &[&str], plugins: &str) -> Result<Summary, Error> {
+fn run_tests(flags: &[&str], plugins: &str) -> Summary {
     let mut tests = Command::new("go");
     tests.current_dir(source()).args(["test", "-count=1", "-v"]).args(flags).arg(".");
     tests.env("CSI_PROXY_SIM", workspace::target().join("debug/csi-proxy-sim")).env("CSI_NODE_PLUGINS", plugins);
-    let mut report = Report::default();
-    let status = process::stream(&mut tests, |line| report.line(line))?;
-    Ok(report.finish(&process::typed(&tests), status.success()))
+    Summary::of_tests(&mut tests)
 }
 
 fn source() -> PathBuf {

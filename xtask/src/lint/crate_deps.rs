@@ -2,7 +2,7 @@
 //!
 //! The folder of a package decides. Shipped packages (`crates/`) depend neither on the simulator (`sim/`) nor on the
 //! test machinery (`verify/`), the simulator does not depend on `verify/`, and nothing depends on `xtask`. Only tests of
-//! `crates/` may use `sim/`, and programs the interface of [`SIM_CONTROL`]. In addition, a library of `crates/` or `sim/` depends only on the packages that
+//! `crates/` may use `sim/`. In addition, a library of `crates/` or `sim/` depends only on the packages that
 //! [`LIBRARIES`] lists for it.
 //!
 //! cargo-deny has a similar rule, `wrappers`, but does not distinguish dependencies of tests from those of programs.
@@ -27,26 +27,22 @@ pub(super) struct Dependency {
 const FOLDERS: [(&str, &[&str]); 4] =
     [("crates", &["crates"]), ("sim", &["crates", "sim"]), ("verify", &["crates", "sim", "verify"]), ("xtask", &[])];
 
-/// The control API of the simulator: messages without the simulator behind them, for programs that control it.
-const SIM_CONTROL: &str = "sim/sim-control";
-
 /// The libraries of the first two folders, each with the packages it depends on. Packages with a program are not
 /// listed: they choose among all libraries.
-const LIBRARIES: [(&str, &[&str]); 14] = [
+const LIBRARIES: [(&str, &[&str]); 13] = [
     ("crates/api", &[]),
     ("crates/authority-filter", &[]),
     ("crates/client", &["crates/api", "crates/transport"]),
-    ("crates/doctor", &["crates/os", "crates/storage-ops"]),
+    ("crates/doctor", &["crates/os", "crates/storage-ops", "crates/terminal-text"]),
     ("crates/dynamic-client", &["crates/api"]),
     ("crates/os", &[]),
     ("crates/os-win32", &["crates/os"]),
     ("crates/server", &["crates/api", "crates/authority-filter", "crates/storage-ops", "crates/transport"]),
-    ("crates/storage-ops", &["crates/os"]),
+    ("crates/storage-ops", &["crates/os", "crates/terminal-text"]),
+    ("crates/terminal-text", &[]),
     ("crates/transport", &[]),
-    ("sim/doctor-sim", &["crates/doctor", "crates/os"]),
     ("sim/faults", &["crates/os"]),
     ("sim/os-sim", &["crates/os"]),
-    (SIM_CONTROL, &["crates/transport"]),
 ];
 
 /// Returns the dependencies between these packages.
@@ -89,7 +85,7 @@ fn breach(Dependency { from, to, for_tests, from_program }: &Dependency) -> Opti
         _ if from == to => true,
         _ if *for_tests => is_in(may, to) || (*folder == "crates" && to.starts_with("sim")),
         Some((_, may)) => may.iter().any(|library| to == Path::new(library)),
-        None => is_in(may, to) || (*folder == "crates" && to == Path::new(SIM_CONTROL)),
+        None => is_in(may, to),
     };
     let even = if *for_tests { ", not even for tests" } else { "" };
     (!allowed).then(|| format!("{}: must not depend on {}{even}", from.display(), to.display()))
@@ -128,8 +124,6 @@ mod tests {
     fn each_folder_depends_on_those_before_it() {
         assert!(breach_of("crates/csi-proxy", "sim/os-sim", false).is_some());
         assert!(breach_of("crates/csi-proxyctl", "sim/os-sim", false).is_some());
-        assert_eq!(breach_of("crates/csi-proxyctl", SIM_CONTROL, false), None);
-        assert!(breach_of("crates/client", SIM_CONTROL, false).is_some());
         assert_eq!(breach_of("sim/csi-proxy-sim", "crates/csi-proxy", false), None);
         assert!(breach_of("sim/csi-proxy-sim", "verify/soak", false).is_some());
         assert!(breach_of("sim/os-sim", "verify/simtest", true).is_some());

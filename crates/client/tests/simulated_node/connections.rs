@@ -1,20 +1,17 @@
 //! Connections that break, hang or are missing.
 
-use std::io;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use csi_proxy_client::ErrorKind;
 use faults::{Call, FaultAction, Probe, Probed};
 use storage_ops::{Config, Node};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::UnixStream;
+use tokio::io::copy_bidirectional;
+use tokio::task::AbortHandle;
 use tokio::time::{resume, sleep, timeout};
-use transport::address::Address;
-use transport::listener::{Listener, UnixEndpoint, bind};
+use transport::address::Location;
+use transport::listener::{Listener as _, bind, connect};
 
 use super::daemon::{Daemon, Sockets};
 use super::node::node;
@@ -60,11 +57,11 @@ async fn a_node_without_a_daemon_is_unavailable() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_first_calls_share_one_connection() {
-    let (sim, sockets) = (node(), Sockets::new());
+    let (sim, front, behind) = (node(), Sockets::new(), Sockets::new());
+    let _daemon = Daemon::on(&sim, &behind);
     let breaker = Arc::new(Breaker::default());
-    let node = Node::new(sim.process(), Config::default());
-    let _daemon = Daemon::listening(node, &sockets, |address| breaker.open(address));
-    let client = sockets.client();
+    breaker.relay("csi-proxy-disk-v1", &front, &behind);
+    let client = front.client();
     let calls: Vec<_> = (0..16)
         .map(|_| {
             let disks = client.disk();
@@ -74,16 +71,17 @@ async fn concurrent_first_calls_share_one_connection() {
     for call in calls {
         call.await.expect("no panic").unwrap();
     }
-    assert_eq!(breaker.connections.lock().unwrap().len(), 1);
+    assert_eq!(breaker.relays.lock().unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_is_not_repeated_after_its_connection_broke_and_a_read_is() {
-    let (sim, sockets) = (node(), Sockets::new());
+    let (sim, front, behind) = (node(), Sockets::new(), Sockets::new());
     let breaker = Arc::new(Breaker::default());
     let node = Node::new(Arc::new(Probed::new(sim.process(), Arc::clone(&breaker))), Config::default());
-    let daemon = Daemon::listening(node, &sockets, |address| breaker.open(address));
-    let files = sockets.client().filesystem();
+    let daemon = Daemon::listening(node, &behind, bind);
+    breaker.relay("csi-proxy-filesystem-v1", &front, &behind);
+    let files = front.client().filesystem();
 
     breaker.remaining.store(1, Ordering::SeqCst);
     let error = files.mkdir(DIRECTORY).await.unwrap_err();
@@ -120,16 +118,29 @@ async fn a_call_ends_at_its_deadline_or_when_it_is_dropped_and_others_go_on() {
     assert!(other.expect("it is answered").unwrap());
 }
 
-/// Breaks all connections when the daemon touches the directory, as often as `remaining` says.
+/// Relays connections, and breaks them when the daemon touches the directory, as often as `remaining` says.
 #[derive(Default)]
 struct Breaker {
-    connections: Mutex<Vec<Arc<AtomicBool>>>,
+    relays: Mutex<Vec<AbortHandle>>,
     remaining: AtomicUsize,
 }
 
 impl Breaker {
-    fn open(self: &Arc<Self>, address: &Address) -> io::Result<BreakableEndpoint> {
-        Ok(BreakableEndpoint { endpoint: bind(address)?, breaker: Arc::clone(self) })
+    /// Relays the connections to an endpoint in the folder `front` to the one in the folder `behind`.
+    fn relay(self: &Arc<Self>, endpoint: &str, front: &Sockets, behind: &Sockets) {
+        let [front, behind] = [front, behind].map(|sockets| Location::Directory(sockets.folder()).address(endpoint));
+        let mut listener = bind(&front).unwrap();
+        let breaker = Arc::clone(self);
+        tokio::spawn(async move {
+            loop {
+                let mut client = listener.accept().await.unwrap();
+                let mut daemon = connect(&behind).await.unwrap();
+                // Locked, so that the daemon touches no directory before the relay is in the list.
+                let mut relays = breaker.relays.lock().unwrap();
+                let relay = tokio::spawn(async move { drop(copy_bidirectional(&mut client, &mut daemon).await) });
+                relays.push(relay.abort_handle());
+            }
+        });
     }
 }
 
@@ -139,60 +150,9 @@ impl Probe for Breaker {
         if call.object.contains("disturbed")
             && self.remaining.fetch_update(Ordering::SeqCst, Ordering::SeqCst, takes_one).is_ok()
         {
-            for connection in &*self.connections.lock().unwrap() {
-                connection.store(true, Ordering::SeqCst);
-            }
+            self.relays.lock().unwrap().iter().for_each(AbortHandle::abort);
         }
         FaultAction::Go
-    }
-}
-
-struct BreakableEndpoint {
-    endpoint: UnixEndpoint,
-    breaker: Arc<Breaker>,
-}
-
-impl Listener for BreakableEndpoint {
-    type Stream = BreakableStream;
-
-    async fn accept(&mut self) -> io::Result<BreakableStream> {
-        let stream = self.endpoint.accept().await?;
-        let is_broken = Arc::new(AtomicBool::new(false));
-        self.breaker.connections.lock().unwrap().push(Arc::clone(&is_broken));
-        Ok(BreakableStream { stream, is_broken })
-    }
-
-    fn address(&self) -> &Address {
-        self.endpoint.address()
-    }
-}
-
-/// The server's end of a connection, whose writes fail when it is broken.
-struct BreakableStream {
-    stream: UnixStream,
-    is_broken: Arc<AtomicBool>,
-}
-
-impl AsyncRead for BreakableStream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl AsyncWrite for BreakableStream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.is_broken.load(Ordering::SeqCst) {
-            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        }
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 

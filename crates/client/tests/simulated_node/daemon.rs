@@ -5,9 +5,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use api::Group;
 use csi_proxy_client::Client;
 use os_sim::Sim;
-use server::{Endpoint, Limits, Server};
+use server::{Endpoint, EndpointSpec, Limits, Server};
 use storage_ops::{Config, Executor, Node};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -64,7 +65,9 @@ impl Daemon {
         sockets: &Sockets,
         open: impl FnMut(&Address) -> io::Result<L>,
     ) -> Self {
-        let endpoints = Endpoint::open_all(&Location::Directory(sockets.folder()), false, open).expect("all endpoints");
+        let endpoints =
+            Endpoint::open(&Location::Directory(sockets.folder()), EndpointSpec::of(&Group::ALL, false), open)
+                .expect("all endpoints");
         let server = Arc::new(Server::new(Arc::new(Executor::new(Arc::new(node))), Limits::default()));
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn({

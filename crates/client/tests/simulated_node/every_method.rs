@@ -1,5 +1,8 @@
 //! Every method, called with arguments with which it succeeds.
 
+use std::collections::BTreeSet;
+
+use api::GROUP_VERSIONS;
 use csi_proxy_client::{
     Authentication, Client, Credentials, DiskState, ErrorKind, ServiceStatus, StartType, TargetPortal,
 };
@@ -12,7 +15,7 @@ const KUBELET: &str = r"C:\var\lib\kubelet";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_method_of_every_group_succeeds() {
     let (sim, sockets) = (node(), Sockets::new());
-    let _daemon = Daemon::on(&sim, &sockets);
+    let daemon = Daemon::on(&sim, &sockets);
     let client = sockets.client();
     disk(&client).await;
     volume(&client, &sim.volume_on(2).expect("disk 2 is partitioned").name()).await;
@@ -21,6 +24,15 @@ async fn every_method_of_every_group_succeeds() {
     smb(&client).await;
     system(&client).await;
     sim.invariants().expect("the invariants of the node hold");
+    let mut known = BTreeSet::new();
+    for version in &GROUP_VERSIONS {
+        for rpc in version.rpcs.iter().filter(|rpc| rpc.name != "GetDiskNumberByName") {
+            // The first version that has an RPC is the preferred one.
+            if known.insert((version.group, rpc.newest_name)) {
+                assert!(daemon.calls(version.service, rpc.name) > 0, "no method of the client calls {}", rpc.path);
+            }
+        }
+    }
 }
 
 async fn disk(client: &Client) {

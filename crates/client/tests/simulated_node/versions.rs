@@ -1,5 +1,8 @@
 //! Which version of an RPC is called, and what happens if the node serves none.
 
+use std::collections::BTreeSet;
+
+use api::{Group, GroupVersion, Rpc};
 use csi_proxy_client::ErrorKind;
 
 use super::daemon::{Daemon, Sockets};
@@ -57,7 +60,7 @@ async fn the_served_versions_are_those_whose_endpoints_exist() {
     let _daemon = Daemon::on(&sim, &sockets);
     sockets.hide("csi-proxy-system-v1alpha1");
     let served: Vec<String> = client.served_versions().await.unwrap().iter().map(ToString::to_string).collect();
-    assert_eq!(served.len(), 22);
+    assert_eq!(served.len(), api::GROUP_VERSIONS.len() - 1);
     assert_eq!(served[0], "disk/v1");
     assert!(!served.contains(&"system/v1alpha1".to_owned()));
 }
@@ -88,5 +91,48 @@ async fn an_encoded_call_of_an_rpc_that_does_not_exist_is_refused_before_it_is_s
     ] {
         let error = Sockets::new().client().call_encoded(group, versions, rpc, Vec::new()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    }
+}
+
+/// The versions from before csi-proxy 1.0.
+const BEFORE_1_0: [(Group, &[&str]); 4] = [
+    (Group::Disk, &["v1beta2", "v1beta1", "v1alpha1"]),
+    (Group::Filesystem, &["v1beta1", "v1alpha1"]),
+    (Group::Smb, &["v1beta1", "v1alpha1"]),
+    (Group::Volume, &["v1beta2", "v1beta1", "v1alpha1"]),
+];
+
+/// Returns the RPCs that have methods, each with the first version that has it.
+fn methods() -> Vec<(&'static GroupVersion, &'static Rpc)> {
+    let mut known = BTreeSet::new();
+    let all = api::GROUP_VERSIONS.iter().flat_map(|version| version.rpcs.iter().map(move |rpc| (version, rpc)));
+    let methods = all.filter(|(_, rpc)| rpc.name != "GetDiskNumberByName");
+    methods.filter(|(version, rpc)| known.insert((version.group, rpc.newest_name))).collect()
+}
+
+/// A call is sent to each version in which its RPC has the same name and messages. Before 1.0 these are four RPCs, and the
+/// contract has no difference of meaning between their versions: the reason must be checked again if one is added.
+#[test]
+fn only_four_rpcs_are_sent_to_versions_from_before_1_0_and_they_mean_the_same_there() {
+    let is_sent_to_old = |(version, rpc): &(&GroupVersion, &Rpc)| {
+        let old = BEFORE_1_0.iter().filter(|(group, _)| *group == version.group).flat_map(|(_, old)| *old);
+        old.into_iter().any(|old| rpc.versions.contains(old))
+    };
+    let sent: Vec<_> = methods().into_iter().filter(is_sent_to_old).map(|(_, rpc)| rpc.name).collect();
+    assert_eq!(sent, ["Rescan", "IsVolumeFormatted", "FormatVolume", "WriteVolumeCache"]);
+}
+
+#[test]
+fn the_readme_names_the_versions_whose_pipes_a_plugin_needs() {
+    let readme = include_str!("../../README.md").split_whitespace().collect::<Vec<_>>().join(" ").replace('_', "");
+    let preferred = |group| GroupVersion::of(group).next().expect("each group has a version").version;
+    let names = Group::ALL.map(|group| format!("{} {}", group.name(), preferred(group)));
+    let (last, others) = names.split_last().expect("groups");
+    let sentence = format!("Mount the pipes of the preferred versions: {} and {last}.", others.join(", "));
+    assert!(readme.contains(&sentence), "{sentence}");
+    for (version, rpc) in methods().into_iter().filter(|(version, _)| version.version != preferred(version.group)) {
+        let method = rpc.name.to_lowercase();
+        let sentence = format!("nly {} {} has `{method}`", version.group.name(), version.version);
+        assert!(readme.contains(&sentence), "{sentence}");
     }
 }

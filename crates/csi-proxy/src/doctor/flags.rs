@@ -1,9 +1,9 @@
-//! The flags of `doctor`: its own, and those of the daemon that it examines.
+//! The flags of `doctor`: those of the command, and those of the daemon that it examines.
 
 use std::path::PathBuf;
 
-use crate::flags::table::switch;
-use crate::flags::{Flag, Flags, Kind};
+use crate::flags::table::{is_json, switch};
+use crate::flags::{Flag, Flags, Kind, Section};
 use crate::program::Program;
 
 /// The values of all flags.
@@ -27,49 +27,38 @@ impl AsMut<Flags> for DoctorFlags {
     }
 }
 
-const SECTION: &str = "Examination";
-
-/// The flag `-parity`.
-pub const PARITY: Flag<DoctorFlags> = Flag {
-    name: "parity",
-    kind: Kind::Switch,
-    default: "false",
-    help: "Read disks and volumes natively and through Windows' storage provider, and list the differences.",
-    section: SECTION,
-    set: |flags, text| switch(text).map(|on| flags.parity = on),
-};
-
-/// The flag `-o`.
-pub const OUTPUT: Flag<DoctorFlags> = Flag {
-    name: "o",
-    kind: Kind::Value("FORMAT"),
-    default: "text",
-    help: "text or json.",
-    section: SECTION,
-    set: |flags, text| {
-        flags.json = match text {
-            "text" => false,
-            "json" => true,
-            _ => return Err("expected text or json".to_owned()),
-        };
-        Ok(())
-    },
-};
-
-/// The flag `-show-names`.
-pub const SHOW_NAMES: Flag<DoctorFlags> = Flag {
-    name: "show-names",
-    kind: Kind::Switch,
-    default: "false",
-    help: "Show serial numbers, share names, targets and accounts instead of names such as serial-1.",
-    section: SECTION,
-    set: |flags, text| switch(text).map(|on| flags.show_names = on),
+/// The flags of the command itself.
+pub const EXAMINATION: Section<DoctorFlags> = Section {
+    title: "Examination",
+    flags: &[
+        Flag {
+            name: "parity",
+            kind: Kind::Switch,
+            default: "false",
+            help: "Read disks and volumes natively and through Windows' storage provider. List the differences.",
+            set: |flags, text| switch(text).map(|on| flags.parity = on),
+        },
+        Flag {
+            name: "o",
+            kind: Kind::Value("FORMAT"),
+            default: "text",
+            help: "Format of the output: text or json.",
+            set: |flags, text| is_json(text).map(|is_json| flags.json = is_json),
+        },
+        Flag {
+            name: "show-names",
+            kind: Kind::Switch,
+            default: "false",
+            help: "Show serial numbers, share names, targets and accounts. Default: replace each by a name such as serial-1.",
+            set: |flags, text| switch(text).map(|on| flags.show_names = on),
+        },
+    ],
 };
 
 /// The command `csi-proxy doctor`.
 pub static CSI_PROXY_DOCTOR: Program<DoctorFlags> = Program {
     name: "csi-proxy doctor",
-    about: "Examines this node for what keeps csi-proxy from working. Changes nothing.",
-    commands: &[("[FLAGS]", "examine, with the flags of the service or these")],
-    own_flags: &[PARITY, OUTPUT, SHOW_NAMES],
+    about: "Examines this node for problems of csi-proxy, and changes nothing.",
+    commands: &[("[FLAGS]", "examine; FLAGS override those of the service")],
+    own_flags: &[EXAMINATION],
 };

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use anstyle::{AnsiColor, Style};
+use terminal_text::wrapped;
 
 use super::table::WITHOUT_EFFECT;
-use super::{Flag, Kind, TABLE};
+use super::{Flag, Kind, Section, TABLE};
 use crate::program::Program;
 
 const HEADING: Style = Style::new().bold();
@@ -35,13 +36,12 @@ impl<T> fmt::Display for Help<T> {
     }
 }
 
-fn write_sections<T>(f: &mut fmt::Formatter<'_>, table: &[Flag<T>]) -> fmt::Result {
-    for flags in table.chunk_by(|one, next| one.section == next.section) {
-        let section = flags[0].section;
-        writeln!(f, "\n{HEADING}{section}{HEADING:#}")?;
-        if section == WITHOUT_EFFECT {
+fn write_sections<T>(f: &mut fmt::Formatter<'_>, sections: &[Section<T>]) -> fmt::Result {
+    for Section { title, flags } in sections {
+        writeln!(f, "\n{HEADING}{title}{HEADING:#}")?;
+        if *title == WITHOUT_EFFECT {
             let names: Vec<String> = flags.iter().map(|flag| format!("-{}", flag.name)).collect();
-            write_wrapped(f, "  ", 2, &names.join(" "))?;
+            writeln!(f, "  {}", wrapped(&names.join(" "), 2, Some(WIDTH)))?;
         } else {
             flags.iter().try_for_each(|flag| describe(f, flag))?;
         }
@@ -60,33 +60,14 @@ fn describe<T>(f: &mut fmt::Formatter<'_>, flag: &Flag<T>) -> fmt::Result {
         (_, "") | (Kind::Switch, "false") => flag.help.to_owned(),
         (_, default) => format!("{} [{default}]", flag.help),
     };
-    let first = format!("  {NAME}{spelling:<width$}{NAME:#}", width = COLUMN - 2);
-    write_wrapped(f, &first, COLUMN, &shown)
-}
-
-/// Writes `first`, whose visible width is `indent`, and a sentence after it, with every further line indented as far.
-fn write_wrapped(f: &mut fmt::Formatter<'_>, first: &str, indent: usize, sentence: &str) -> fmt::Result {
-    f.write_str(first)?;
-    let mut column = indent;
-    for word in sentence.split(' ') {
-        if column == indent {
-            write!(f, "{word}")?;
-        } else if column + 1 + word.len() <= WIDTH {
-            write!(f, " {word}")?;
-            column += 1;
-        } else {
-            write!(f, "\n{:indent$}{word}", "")?;
-            column = indent;
-        }
-        column += word.len();
-    }
-    writeln!(f)
+    let shown = wrapped(&shown, COLUMN, Some(WIDTH));
+    writeln!(f, "  {NAME}{spelling:<width$}{NAME:#}{shown}", width = COLUMN - 2)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Help, WIDTH};
-    use crate::flags::TABLE;
+    use crate::flags::{TABLE, flags_of};
     use crate::program::CSI_PROXY;
 
     fn plain() -> String {
@@ -96,8 +77,7 @@ mod tests {
     #[test]
     fn every_flag_is_in_the_help_with_its_default() {
         let text = plain();
-        let own = CSI_PROXY.own_flags.iter();
-        for flag in own.chain(&TABLE) {
+        for flag in flags_of(CSI_PROXY.own_flags).chain(flags_of(&TABLE)) {
             assert!(text.contains(&format!("-{}", flag.name)), "-{} is missing", flag.name);
             assert!(flag.help.len() <= 128, "the help of -{} is longer than two lines of a wide terminal", flag.name);
         }

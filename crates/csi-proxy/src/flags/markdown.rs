@@ -1,21 +1,16 @@
 //! The tables of flags in a program's README, made from the same data as its help.
 
 use super::table::WITHOUT_EFFECT;
-use super::{Flag, Kind, TABLE};
+use super::{Flag, Kind, Section, TABLE};
 use crate::program::Program;
 
 /// Returns the tables that the README of `program` must contain.
 pub fn tables<T>(program: &Program<T>) -> String {
-    sections(program.own_flags) + &sections(&TABLE)
+    program.own_flags.iter().map(section).chain(TABLE.iter().map(section)).collect()
 }
 
-fn sections<T>(table: &[Flag<T>]) -> String {
-    table.chunk_by(|one, next| one.section == next.section).map(section).collect()
-}
-
-fn section<T>(flags: &[Flag<T>]) -> String {
-    let title = flags[0].section;
-    if title == WITHOUT_EFFECT {
+fn section<T>(Section { title, flags }: &Section<T>) -> String {
+    if *title == WITHOUT_EFFECT {
         let names: Vec<String> = flags.iter().map(|flag| format!("`-{}`", flag.name)).collect();
         return format!("\n{title}: {}.\n", names.join(", "));
     }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::table::WITHOUT_EFFECT;
-use super::{Flag, Flags, Kind, ShownFlags, TABLE};
+use super::{Flag, Flags, Kind, Section, ShownFlags, TABLE, flags_of};
 use crate::program::Program;
 
 /// Names of flags that another program takes or took, and what to do instead.
@@ -76,8 +76,12 @@ impl<T: Default + AsMut<Flags>> Program<T> {
                 let value = read(flag, &mut flags, value, &mut arguments)?;
                 flags.as_mut().show(flag.name, flag.kind, value);
             } else if let Some(flag) = find(&TABLE, name) {
-                let value = read(flag, flags.as_mut(), value, &mut arguments)?;
-                flags.as_mut().show(flag.name, flag.kind, value);
+                let shared = flags.as_mut();
+                let value = read(flag, shared, value, &mut arguments)?;
+                shared.show(flag.name, flag.kind, value);
+                if is_without_effect(name) {
+                    shared.without_effect.push(flag.name);
+                }
             } else if matches!(name, "h" | "help") {
                 return Err(FlagError::Help);
             } else {
@@ -101,16 +105,20 @@ impl<T: Default + AsMut<Flags>> Program<T> {
     }
 }
 
-fn set_defaults<T>(table: &[Flag<T>], flags: &mut T) {
-    for flag in table.iter().filter(|flag| !flag.default.is_empty()) {
+fn set_defaults<T>(sections: &'static [Section<T>], flags: &mut T) {
+    for flag in flags_of(sections).filter(|flag| !flag.default.is_empty()) {
         (flag.set)(flags, flag.default).expect("the default of a flag is valid");
     }
 }
 
 /// Returns the flags that have an effect, with their defaults.
-fn shown<T>(table: &[Flag<T>]) -> impl Iterator<Item = (&'static str, String)> {
-    let effective = table.iter().filter(|flag| flag.section != WITHOUT_EFFECT);
+fn shown<T>(sections: &'static [Section<T>]) -> impl Iterator<Item = (&'static str, String)> {
+    let effective = sections.iter().filter(|section| section.title != WITHOUT_EFFECT).flat_map(|section| section.flags);
     effective.map(|flag| (flag.name, flag.default.to_owned()))
+}
+
+fn is_without_effect(name: &str) -> bool {
+    TABLE.iter().any(|section| section.title == WITHOUT_EFFECT && section.flags.iter().any(|flag| flag.name == name))
 }
 
 impl Flags {
@@ -128,11 +136,11 @@ impl Flags {
     }
 }
 
-fn find<'t, T>(table: &'t [Flag<T>], name: &str) -> Option<&'t Flag<T>> {
-    table.iter().find(|flag| flag.name == name)
+fn find<T>(sections: &'static [Section<T>], name: &str) -> Option<&'static Flag<T>> {
+    flags_of(sections).find(|flag| flag.name == name)
 }
 
-/// Sets `flag` to the value after its `=`, else to the next argument, and returns the value; a switch without `=` is on.
+/// Sets `flag` to the value after its `=`, or to the next argument, and returns the value. A switch without `=` is on.
 fn read<T>(
     flag: &Flag<T>,
     flags: &mut T,
@@ -166,9 +174,9 @@ fn text_of_flag(argument: &str) -> Option<&str> {
 }
 
 /// Returns the flag that `name` resembles: `_` for `-`, another case, or four or more letters of its beginning.
-fn nearest<T>(table: &[Flag<T>], name: &str) -> Option<&'static str> {
+fn nearest<T>(sections: &'static [Section<T>], name: &str) -> Option<&'static str> {
     let plain = |text: &str| text.replace('_', "-").to_ascii_lowercase();
     let wanted = plain(name);
     let is_near = |name| plain(name) == wanted || wanted.len() > 3 && plain(name).starts_with(&wanted);
-    table.iter().map(|flag| flag.name).find(|name| is_near(name))
+    flags_of(sections).map(|flag| flag.name).find(|name| is_near(name))
 }

@@ -5,310 +5,259 @@ use std::time::Duration;
 
 use api::Group;
 use storage_ops::{AllowedPortal, HostPath, OperationResult, ServiceName, SmbServer};
+use tracing::Level;
 
-use super::{Flag, Kind, Severity};
+use super::{Flag, Kind, Section};
 
-/// The headings of the help.
-mod section {
-    pub(super) const STORAGE: &str = "Paths and SMB";
-    pub(super) const LEAST_PRIVILEGE: &str = "Least privilege";
-    pub(super) const ENDPOINTS: &str = "Endpoints and limits";
-    pub(super) const TELEMETRY: &str = "Log and metrics";
-}
-
-/// The heading of the flags that are listed by name alone.
+/// The title of the flags that are listed by name alone. The parser notes those that are given.
 pub const WITHOUT_EFFECT: &str = "Accepted for compatibility with klog, without effect";
 
-/// A flag of klog's that is checked and then ignored.
-macro_rules! without_effect {
-    ($name:literal, $kind:expr) => {
-        Flag {
-            name: $name,
-            kind: $kind,
-            default: "",
-            help: "",
-            section: WITHOUT_EFFECT,
-            set: |flags, text| {
-                if $kind == Kind::Switch {
-                    switch(text)?;
-                }
-                flags.without_effect.push($name);
-                Ok(())
-            },
-        }
-    };
+const fn ignored_value(name: &'static str, value: &'static str) -> Flag {
+    Flag { name, kind: Kind::Value(value), default: "", help: "", set: |_, _| Ok(()) }
 }
 
-const SWITCH: Kind = Kind::Switch;
+const fn ignored_switch(name: &'static str) -> Flag {
+    Flag { name, kind: Kind::Switch, default: "", help: "", set: |_, text| switch(text).map(drop) }
+}
 
 /// The flags that all programs share.
-pub static TABLE: [Flag; 33] = [
-    Flag {
-        name: "kubelet-path",
-        kind: Kind::Value("DIR"),
-        default: r"C:\var\lib\kubelet",
-        help: "Kubelet's directory, always a working directory. Volume RPCs and IsSymlink take paths without a drive to be on its drive.",
-        section: section::STORAGE,
-        set: |flags, text| folder(text).map(|path| flags.node.kubelet_dir = path),
+pub static TABLE: [Section; 5] = [
+    Section {
+        title: "Paths and SMB",
+        flags: &[
+            Flag {
+                name: "kubelet-path",
+                kind: Kind::Value("DIR"),
+                default: r"C:\var\lib\kubelet",
+                help: "Kubelet's directory. Drivers may always change files below it. Paths without a drive are on its drive (volume RPCs, IsSymlink).",
+                set: |flags, text| folder(text).map(|path| flags.node.kubelet_dir = path),
+            },
+            Flag {
+                name: "working-dir",
+                kind: Kind::Values("DIR"),
+                default: "",
+                help: "Also let drivers change files below this directory.",
+                set: |flags, text| folder(text).map(|path| flags.node.working_dirs.push(path)),
+            },
+            Flag {
+                name: "node-path",
+                kind: Kind::Values("DIR"),
+                default: "",
+                help: "Protect the volumes on the path to this directory from drivers, for example the directory of the container runtime.",
+                set: |flags, text| folder(text).map(|path| flags.node.node_paths.push(path)),
+            },
+            Flag {
+                name: "kubelet-csi-plugins-path",
+                kind: Kind::Value("DIR"),
+                default: "",
+                help: "Accept paths with the context PLUGIN only if they are below this directory.",
+                set: |flags, text| optional(text, folder).map(|path| flags.node.plugin_dir = path),
+            },
+            Flag {
+                name: "kubelet-pod-path",
+                kind: Kind::Value("DIR"),
+                default: "",
+                help: "Accept paths with the context POD only if they are below this directory.",
+                set: |flags, text| optional(text, folder).map(|path| flags.node.pod_dir = path),
+            },
+            Flag {
+                name: "require-privacy",
+                kind: Kind::Switch,
+                default: "true",
+                help: "Require encryption for new SMB mappings.",
+                set: |flags, text| switch(text).map(|on| flags.node.require_privacy = on),
+            },
+            Flag {
+                name: "share-smb-mappings",
+                kind: Kind::Switch,
+                default: "false",
+                help: "Let a request with another user name use an existing SMB mapping, with the access of the mapping's user.",
+                set: |flags, text| switch(text).map(|on| flags.node.share_smb_mappings = on),
+            },
+            Flag {
+                name: "refuse-other-smb-passwords",
+                kind: Kind::Switch,
+                default: "false",
+                help: "Refuse a request whose password differs from that of the existing SMB mapping. Default: log a warning.",
+                set: |flags, text| switch(text).map(|on| flags.node.refuse_other_smb_passwords = on),
+            },
+        ],
     },
-    Flag {
-        name: "working-dir",
-        kind: Kind::Values("DIR"),
-        default: "",
-        help: "Also let drivers change files below this directory.",
-        section: section::STORAGE,
-        set: |flags, text| folder(text).map(|path| flags.node.working_dirs.push(path)),
+    Section {
+        title: "Least privilege",
+        flags: &[
+            Flag {
+                name: "api-groups",
+                kind: Kind::Value("GROUP,..."),
+                default: "disk,filesystem,iscsi,smb,system,volume",
+                help: "Serve only these API groups. Other groups have no pipe.",
+                set: |flags, text| items(text, group).map(|groups| flags.api_groups = groups),
+            },
+            Flag {
+                name: "services",
+                kind: Kind::Value("NAME,..."),
+                default: "",
+                help: "Let drivers start and stop only these Windows services. 'none' allows no service.",
+                set: |flags, text| list(text, ServiceName::parse).map(|services| flags.node.services = Some(services)),
+            },
+            Flag {
+                name: "smb-servers",
+                kind: Kind::Value("HOST,..."),
+                default: "",
+                help: "Map only shares of these SMB servers, spelled as in drivers' requests. 'none' allows no server.",
+                set: |flags, text| list(text, SmbServer::parse).map(|servers| flags.node.smb_servers = Some(servers)),
+            },
+            Flag {
+                name: "iscsi-portals",
+                kind: Kind::Value("HOST[:PORT],..."),
+                default: "",
+                help: "Use only these iSCSI target portals or networks (10.0.0.0/24). Default port: 3260. 'none' allows no portal.",
+                set: |flags, text| {
+                    list(text, AllowedPortal::parse).map(|portals| flags.node.iscsi_portals = Some(portals))
+                },
+            },
+        ],
     },
-    Flag {
-        name: "node-path",
-        kind: Kind::Values("DIR"),
-        default: "",
-        help: "Protect the volumes on the path to this directory, such as the container runtime's, from drivers.",
-        section: section::STORAGE,
-        set: |flags, text| folder(text).map(|path| flags.node.node_paths.push(path)),
+    Section {
+        title: "Endpoints and limits",
+        flags: &[
+            Flag {
+                name: "pipe-sid",
+                kind: Kind::Values("SID"),
+                default: "",
+                help: "Also let the account with this SID open the pipes (Windows only).",
+                set: |flags, text| {
+                    flags.pipe_sids.push(text.to_owned());
+                    Ok(())
+                },
+            },
+            Flag {
+                name: "groupless-pipes",
+                kind: Kind::Switch,
+                default: "false",
+                help: "Also serve one pipe per version for all groups, such as csi-proxy-v1. Early csi-proxy manifests mount these pipes.",
+                set: |flags, text| switch(text).map(|on| flags.groupless_pipes = on),
+            },
+            Flag {
+                name: "max-connections",
+                kind: Kind::Value("COUNT"),
+                default: "1024",
+                help: "Maximum open connections. At the limit, a new connection evicts a silent one, else the least recently used idle connection.",
+                set: |flags, text| positive(text).map(|count| flags.max_connections = count),
+            },
+            Flag {
+                name: "max-silence",
+                kind: Kind::Value("SECONDS"),
+                default: "120",
+                help: "Close a connection that has not started HTTP/2 within this time.",
+                set: |flags, text| positive(text).map(|seconds| flags.silence = Duration::from_secs(seconds)),
+            },
+            Flag {
+                name: "max-calls",
+                kind: Kind::Value("COUNT"),
+                default: "2048",
+                help: "Maximum running calls; as many calls may wait. Half of them are reserved for the first call of each connection.",
+                set: |flags, text| positive(text).map(|count| flags.max_calls = count),
+            },
+            Flag {
+                name: "drain",
+                kind: Kind::Value("SECONDS"),
+                default: "30",
+                help: "Seconds to wait for running calls at shutdown. Use 4 in a HostProcess container, which Windows ends after 5.",
+                set: |flags, text| number(text).map(|seconds| flags.drain = Duration::from_secs(seconds)),
+            },
+        ],
     },
-    Flag {
-        name: "kubelet-csi-plugins-path",
-        kind: Kind::Value("DIR"),
-        default: "",
-        help: "Restrict PLUGIN-context paths to this directory.",
-        section: section::STORAGE,
-        set: |flags, text| {
-            flags.node.plugin_dir = some_text(text).as_deref().map(folder).transpose()?;
-            Ok(())
-        },
+    Section {
+        title: "Log and metrics",
+        flags: &[
+            Flag {
+                name: "v",
+                kind: Kind::Value("LEVEL"),
+                default: "0",
+                help: "Log level. 0 and 1: events. 2 to 4: also the start and end of each call. 5 and more: everything.",
+                set: |flags, text| verbosity(text).map(|level| flags.log.verbosity = level),
+            },
+            Flag {
+                name: "log_file",
+                kind: Kind::Value("FILE"),
+                default: "",
+                help: "Also log to this file. With -logtostderr=false, standard error gets only lines at or above -stderrthreshold.",
+                set: |flags, text| file(text).map(|path| flags.log.file = path),
+            },
+            Flag {
+                name: "log_dir",
+                kind: Kind::Value("DIR"),
+                default: "",
+                help: "Log to a file in this folder. Requires -logtostderr=false. -log_file takes precedence.",
+                set: |flags, text| file(text).map(|path| flags.log.folder = path),
+            },
+            Flag {
+                name: "log_file_max_size",
+                kind: Kind::Value("MB"),
+                default: "1800",
+                help: "Maximum total size of the log file and its three old files. 0 means no limit.",
+                set: |flags, text| number(text).map(|megabytes| flags.log.megabytes = megabytes),
+            },
+            Flag {
+                name: "logtostderr",
+                kind: Kind::Switch,
+                default: "true",
+                help: "Log to standard error.",
+                set: |flags, text| switch(text).map(|on| flags.log.to_stderr = on),
+            },
+            Flag {
+                name: "alsologtostderr",
+                kind: Kind::Switch,
+                default: "false",
+                help: "Log to standard error and to the file, whatever -logtostderr says.",
+                set: |flags, text| switch(text).map(|on| flags.log.also_to_stderr = on),
+            },
+            Flag {
+                name: "stderrthreshold",
+                kind: Kind::Value("LEVEL"),
+                default: "ERROR",
+                help: "If the log goes only to a file, lines from this level on also go to standard error: INFO, WARNING, ERROR, FATAL.",
+                set: |flags, text| severity(text).map(|severity| flags.log.stderr_threshold = severity),
+            },
+            Flag {
+                name: "logging-format",
+                kind: Kind::Value("FORMAT"),
+                default: "text",
+                help: "Format of the log: text, or json with the field names of Kubernetes' components.",
+                set: |flags, text| is_json(text).map(|is_json| flags.log.is_json = is_json),
+            },
+            Flag {
+                name: "metrics-bind-address",
+                kind: Kind::Value("ADDRESS"),
+                default: "",
+                help: "Serve /metrics, /healthz and /readyz at this address, such as :9818. Clients on the node also get /, /statusz, /flagz.",
+                set: |flags, text| {
+                    optional(text, |text| Ok(text.to_owned())).map(|address| flags.metrics_address = address)
+                },
+            },
+        ],
     },
-    Flag {
-        name: "kubelet-pod-path",
-        kind: Kind::Value("DIR"),
-        default: "",
-        help: "Restrict POD-context paths to this directory.",
-        section: section::STORAGE,
-        set: |flags, text| {
-            flags.node.pod_dir = some_text(text).as_deref().map(folder).transpose()?;
-            Ok(())
-        },
+    Section {
+        title: WITHOUT_EFFECT,
+        flags: &[
+            ignored_value("log_backtrace_at", "LINE"),
+            ignored_value("vmodule", "LEVELS"),
+            ignored_switch("one_output"),
+            ignored_switch("add_dir_header"),
+            ignored_switch("skip_headers"),
+            ignored_switch("skip_log_headers"),
+        ],
     },
-    Flag {
-        name: "require-privacy",
-        kind: SWITCH,
-        default: "true",
-        help: "Require encryption for new SMB mappings.",
-        section: section::STORAGE,
-        set: |flags, text| switch(text).map(|on| flags.node.require_privacy = on),
-    },
-    Flag {
-        name: "share-smb-mappings",
-        kind: SWITCH,
-        default: "false",
-        help: "Let a second user use an SMB mapping that was made with the first user's credentials.",
-        section: section::STORAGE,
-        set: |flags, text| switch(text).map(|on| flags.node.share_smb_mappings = on),
-    },
-    Flag {
-        name: "refuse-other-smb-passwords",
-        kind: SWITCH,
-        default: "false",
-        help: "Refuse a request with another password than the one that made its SMB mapping, instead of logging a warning.",
-        section: section::STORAGE,
-        set: |flags, text| switch(text).map(|on| flags.node.refuse_other_smb_passwords = on),
-    },
-    Flag {
-        name: "api-groups",
-        kind: Kind::Value("GROUP,..."),
-        default: "disk,filesystem,iscsi,smb,system,volume",
-        help: "Serve only these API groups. The pipes of the others do not exist.",
-        section: section::LEAST_PRIVILEGE,
-        set: |flags, text| {
-            flags.api_groups = items(text, |name| {
-                let group = Group::ALL.into_iter().find(|group| group.name() == name);
-                group.ok_or_else(|| format!("'{name}' is not one of {}", Group::ALL.map(Group::name).join(", ")))
-            })?;
-            Ok(())
-        },
-    },
-    Flag {
-        name: "services",
-        kind: Kind::Value("NAME,..."),
-        default: "",
-        help: "Let drivers start and stop only these Windows services; 'none' for no service.",
-        section: section::LEAST_PRIVILEGE,
-        set: |flags, text| list(text, ServiceName::parse).map(|services| flags.node.services = Some(services)),
-    },
-    Flag {
-        name: "smb-servers",
-        kind: Kind::Value("HOST,..."),
-        default: "",
-        help: "Map only shares of these SMB servers, named as drivers name them; 'none' for no server.",
-        section: section::LEAST_PRIVILEGE,
-        set: |flags, text| list(text, SmbServer::parse).map(|servers| flags.node.smb_servers = Some(servers)),
-    },
-    Flag {
-        name: "iscsi-portals",
-        kind: Kind::Value("HOST[:PORT],..."),
-        default: "",
-        help: "Use only these iSCSI target portals or networks (10.0.0.0/24); port 3260 if not given; 'none' for no portal.",
-        section: section::LEAST_PRIVILEGE,
-        set: |flags, text| list(text, AllowedPortal::parse).map(|portals| flags.node.iscsi_portals = Some(portals)),
-    },
-    Flag {
-        name: "pipe-sid",
-        kind: Kind::Values("SID"),
-        default: "",
-        help: "Also let the account with this SID open the pipes (Windows).",
-        section: section::ENDPOINTS,
-        set: |flags, text| {
-            flags.pipe_sids.push(text.to_owned());
-            Ok(())
-        },
-    },
-    Flag {
-        name: "groupless-pipes",
-        kind: SWITCH,
-        default: "false",
-        help: "Also serve one pipe for all groups of each version, such as csi-proxy-v1, which early csi-proxy manifests mount.",
-        section: section::ENDPOINTS,
-        set: |flags, text| switch(text).map(|on| flags.groupless_pipes = on),
-    },
-    Flag {
-        name: "max-connections",
-        kind: Kind::Value("COUNT"),
-        default: "1024",
-        help: "Maximum open connections. At the limit a new connection evicts a silent one, else the least recently \
-               used idle one.",
-        section: section::ENDPOINTS,
-        set: |flags, text| positive(text).map(|count| flags.max_connections = count),
-    },
-    Flag {
-        name: "max-silence",
-        kind: Kind::Value("SECONDS"),
-        default: "120",
-        help: "Close a connection that has sent no HTTP/2 preface within this time.",
-        section: section::ENDPOINTS,
-        set: |flags, text| positive(text).map(|seconds| flags.silence = Duration::from_secs(seconds)),
-    },
-    Flag {
-        name: "max-calls",
-        kind: Kind::Value("COUNT"),
-        default: "2048",
-        help: "Maximum running calls; the same number may wait. Half are reserved for connections without another running call.",
-        section: section::ENDPOINTS,
-        set: |flags, text| positive(text).map(|count| flags.max_calls = count),
-    },
-    Flag {
-        name: "drain",
-        kind: Kind::Value("SECONDS"),
-        default: "30",
-        help: "Time for running calls to finish when the daemon stops. In a HostProcess container, which gets 5 seconds: 4.",
-        section: section::ENDPOINTS,
-        set: |flags, text| number(text).map(|seconds| flags.drain = Duration::from_secs(seconds)),
-    },
-    Flag {
-        name: "v",
-        kind: Kind::Value("LEVEL"),
-        default: "0",
-        help: "Log level. 0 and 1: events; 2 to 4: also the start and end of each call; 5 and more: everything.",
-        section: section::TELEMETRY,
-        set: |flags, text| {
-            flags.log.verbosity = text.parse().map_err(|_| "expected a whole number".to_owned())?;
-            Ok(())
-        },
-    },
-    Flag {
-        name: "log_file",
-        kind: Kind::Value("FILE"),
-        default: "",
-        help: "Log to this file as well, or with -logtostderr=false to it alone, but for -stderrthreshold.",
-        section: section::TELEMETRY,
-        set: |flags, text| {
-            flags.log.file = some_text(text).map(PathBuf::from);
-            Ok(())
-        },
-    },
-    Flag {
-        name: "log_dir",
-        kind: Kind::Value("DIR"),
-        default: "",
-        help: "Without -log_file, and with -logtostderr=false: log to a file in this folder.",
-        section: section::TELEMETRY,
-        set: |flags, text| {
-            flags.log.folder = some_text(text).map(PathBuf::from);
-            Ok(())
-        },
-    },
-    Flag {
-        name: "log_file_max_size",
-        kind: Kind::Value("MB"),
-        default: "1800",
-        help: "Maximum size of the log file and its three old files together. 0 means no limit.",
-        section: section::TELEMETRY,
-        set: |flags, text| number(text).map(|megabytes| flags.log.megabytes = megabytes),
-    },
-    Flag {
-        name: "logtostderr",
-        kind: SWITCH,
-        default: "true",
-        help: "Log to standard error.",
-        section: section::TELEMETRY,
-        set: |flags, text| switch(text).map(|on| flags.log.to_stderr = on),
-    },
-    Flag {
-        name: "alsologtostderr",
-        kind: SWITCH,
-        default: "false",
-        help: "Log to standard error as well as to the file, regardless of -logtostderr.",
-        section: section::TELEMETRY,
-        set: |flags, text| switch(text).map(|on| flags.log.also_to_stderr = on),
-    },
-    Flag {
-        name: "stderrthreshold",
-        kind: Kind::Value("LEVEL"),
-        default: "ERROR",
-        help: "With a file and -logtostderr=false: also log lines from this level on (INFO, WARNING, ERROR, FATAL) to standard error.",
-        section: section::TELEMETRY,
-        set: |flags, text| severity(text).map(|severity| flags.log.stderr_threshold = severity),
-    },
-    Flag {
-        name: "logging-format",
-        kind: Kind::Value("FORMAT"),
-        default: "text",
-        help: "Format of the log: text, or json with the names of fields that Kubernetes' components use.",
-        section: section::TELEMETRY,
-        set: |flags, text| {
-            flags.log.is_json = match text {
-                "text" => false,
-                "json" => true,
-                _ => return Err("expected text or json".to_owned()),
-            };
-            Ok(())
-        },
-    },
-    Flag {
-        name: "metrics-bind-address",
-        kind: Kind::Value("ADDRESS"),
-        default: "",
-        help: "Serve /metrics, /healthz, /readyz and, to the node itself, a status page at this address, such as 127.0.0.1:9818 or :9818.",
-        section: section::TELEMETRY,
-        set: |flags, text| {
-            flags.metrics_address = some_text(text);
-            Ok(())
-        },
-    },
-    without_effect!("log_backtrace_at", Kind::Value("LINE")),
-    without_effect!("vmodule", Kind::Value("LEVELS")),
-    without_effect!("one_output", SWITCH),
-    without_effect!("add_dir_header", SWITCH),
-    without_effect!("skip_headers", SWITCH),
-    without_effect!("skip_log_headers", SWITCH),
 ];
 
-/// Parses a severity as klog does: by its name or number.
-fn severity(text: &str) -> Result<Severity, String> {
+/// Parses a severity as klog does: by its name or number. No line is as severe as FATAL.
+fn severity(text: &str) -> Result<Option<Level>, String> {
     match text.to_ascii_uppercase().as_str() {
-        "INFO" | "0" => Ok(Severity::Info),
-        "WARNING" | "1" => Ok(Severity::Warning),
-        "ERROR" | "2" => Ok(Severity::Error),
-        "FATAL" | "3" => Ok(Severity::Fatal),
+        "INFO" | "0" => Ok(Some(Level::INFO)),
+        "WARNING" | "1" => Ok(Some(Level::WARN)),
+        "ERROR" | "2" => Ok(Some(Level::ERROR)),
+        "FATAL" | "3" => Ok(None),
         _ => Err("expected INFO, WARNING, ERROR or FATAL".to_owned()),
     }
 }
@@ -322,9 +271,28 @@ pub fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Returns the text unless it is empty: an empty value is no value.
-pub fn some_text(text: &str) -> Option<String> {
-    (!text.is_empty()).then(|| text.to_owned())
+/// Parses a text unless it is empty: an empty value is no value.
+fn optional<T>(text: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+    if text.is_empty() { Ok(None) } else { parse(text).map(Some) }
+}
+
+/// Parses the path of a file or folder; empty for none.
+pub fn file(text: &str) -> Result<Option<PathBuf>, String> {
+    optional(text, |text| Ok(PathBuf::from(text)))
+}
+
+/// Parses the name of a format, `text` or `json`.
+pub(crate) fn is_json(text: &str) -> Result<bool, String> {
+    match text {
+        "text" => Ok(false),
+        "json" => Ok(true),
+        _ => Err("expected text or json".to_owned()),
+    }
+}
+
+/// Parses a log level, which may be negative, as in klog.
+fn verbosity(text: &str) -> Result<i32, String> {
+    text.parse().map_err(|_| "expected a whole number".to_owned())
 }
 
 fn number<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
@@ -338,6 +306,11 @@ fn positive<N: TryFrom<u64> + PartialOrd + From<u8>>(text: &str) -> Result<N, St
         .ok()
         .filter(|limit| *limit >= N::from(1))
         .ok_or_else(|| "expected a whole number of at least 1".to_owned())
+}
+
+fn group(name: &str) -> Result<Group, String> {
+    let group = Group::ALL.into_iter().find(|group| group.name() == name);
+    group.ok_or_else(|| format!("'{name}' is not one of {}", Group::ALL.map(Group::name).join(", ")))
 }
 
 /// Parses items that are separated by commas.

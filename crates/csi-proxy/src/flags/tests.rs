@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Flag, FlagError, Flags, Kind, Severity, TABLE};
+use super::{Flag, FlagError, Flags, Kind, TABLE, flags_of};
 use crate::program::CSI_PROXY;
+use tracing::Level;
 
 fn parse(line: &[&str]) -> Result<Flags, FlagError> {
     CSI_PROXY.parse(line.iter().map(|&text| text.to_owned()))
@@ -15,7 +16,7 @@ fn parsed(line: &[&str]) -> Flags {
 
 /// All flags of the daemon.
 fn all() -> impl Iterator<Item = &'static Flag> {
-    CSI_PROXY.own_flags.iter().chain(&TABLE)
+    flags_of(CSI_PROXY.own_flags).chain(flags_of(&TABLE))
 }
 
 /// A value that each flag can have.
@@ -97,8 +98,11 @@ fn without_flags_the_defaults_of_the_table_hold() {
     let node = &flags.node;
     assert!(node.services.is_none() && node.smb_servers.is_none() && node.iscsi_portals.is_none(), "all are allowed");
     assert_eq!((flags.log.verbosity, flags.log.megabytes, flags.drain), (0, 1800, Duration::from_secs(30)));
-    let limits = server::ConnectionLimits::default();
-    assert_eq!((flags.max_connections, flags.silence), (limits.open, limits.silence));
+    let limits = server::Limits::default();
+    assert_eq!(
+        (flags.max_connections, flags.silence, flags.max_calls),
+        (limits.connections, limits.silence, limits.calls)
+    );
 }
 
 #[test]
@@ -115,7 +119,9 @@ fn the_folder_of_the_log_has_an_effect_where_it_has_one_in_klog() {
         assert!(named.starts_with("logs") && named.ends_with("csi-proxy.log"), "{named}");
     }
     assert_eq!(file(&["-log_dir=logs", "-log_file=x.log", "-logtostderr=false"]).as_deref(), Some("x.log"));
-    for (text, severity) in [("INFO", Severity::Info), ("warning", Severity::Warning), ("2", Severity::Error)] {
+    for (text, severity) in
+        [("INFO", Some(Level::INFO)), ("warning", Some(Level::WARN)), ("2", Some(Level::ERROR)), ("FATAL", None)]
+    {
         assert_eq!(parsed(&[&format!("-stderrthreshold={text}")]).log.stderr_threshold, severity);
     }
     assert!(parse(&["-stderrthreshold=4"]).is_err() && parse(&["-logging-format=xml"]).is_err());
@@ -140,25 +146,22 @@ fn an_invalid_command_line_is_refused_in_one_sentence() {
         (&["-require-privacy=yes"], "invalid value 'yes' for flag -require-privacy: expected true or false"),
         (&["---v=1"], "'---v=1' is not a valid flag"),
         (&["-=1"], "'-=1' is not a valid flag"),
+        (&["-node=x"], "unknown flag -node: csi-proxy-sim serves a simulated node"),
+        (&["-socket-folder=x"], "unknown flag -socket-folder: csi-proxy-sim serves a simulated node"),
     ] {
         assert_eq!(parse(line).unwrap_err().to_string(), sentence);
     }
+    // Limits that would leave nothing to serve.
+    for flag in ["max-connections", "max-calls", "max-silence"] {
+        for value in ["0", "-1", "many"] {
+            let sentence = format!("invalid value '{value}' for flag -{flag}: expected a whole number of at least 1");
+            assert_eq!(parse(&[&format!("-{flag}={value}")]).unwrap_err().to_string(), sentence);
+        }
+    }
+    assert_eq!(parsed(&["-drain=0", "-max-calls=1"]).max_calls, 1);
     let path = parse(&["-kubelet-path=kubelet"]).unwrap_err().to_string();
     assert!(path.ends_with("the path \"kubelet\" is not an absolute path on a drive"), "{path}");
     assert_eq!(parse(&["-help"]).unwrap_err(), FlagError::Help);
-}
-
-#[test]
-fn a_limit_that_would_leave_nothing_to_serve_is_refused() {
-    for flag in ["max-connections", "max-calls", "max-silence"] {
-        for value in ["0", "-1", "many"] {
-            let refused = parse(&[&format!("-{flag}={value}")]).unwrap_err().to_string();
-            let sentence = "expected a whole number of at least 1";
-            assert_eq!(refused, format!("invalid value '{value}' for flag -{flag}: {sentence}"));
-        }
-        assert!(parse(&[&format!("-{flag}=1")]).is_ok(), "{flag}");
-    }
-    assert_eq!(parsed(&["-drain=0"]).drain.as_secs(), 0);
 }
 
 #[test]
@@ -209,24 +212,9 @@ fn an_invalid_list_is_refused_so_that_no_list_means_less_or_more_than_it_says() 
 fn every_flag_has_a_unique_name_and_a_help_text_if_it_has_an_effect() {
     for (at, flag) in all().enumerate() {
         assert!(all().take(at).all(|other| other.name != flag.name), "{} twice", flag.name);
-        let is_silent = flag.section == super::table::WITHOUT_EFFECT;
-        assert_eq!(flag.help.is_empty(), is_silent, "{}", flag.name);
     }
-}
-
-#[test]
-fn a_heading_of_the_help_appears_once() {
-    let sections: Vec<_> =
-        TABLE.chunk_by(|one, next| one.section == next.section).map(|flags| flags[0].section).collect();
-    for (at, section) in sections.iter().enumerate() {
-        assert!(!sections[..at].contains(section), "{section} twice");
-    }
-}
-
-#[test]
-fn a_flag_of_the_simulator_is_refused_with_the_program_that_takes_it() {
-    for name in ["node", "simulate", "socket-folder"] {
-        let refused = parse(&[&format!("-{name}=x")]).unwrap_err().to_string();
-        assert_eq!(refused, format!("unknown flag -{name}: csi-proxy-sim serves a simulated node"));
+    for section in &TABLE {
+        let is_silent = section.title == super::table::WITHOUT_EFFECT;
+        assert!(section.flags.iter().all(|flag| flag.help.is_empty() == is_silent), "{}", section.title);
     }
 }

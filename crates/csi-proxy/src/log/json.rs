@@ -3,12 +3,12 @@
 //! a warning is not an error.
 //! <https://github.com/kubernetes/kubernetes/tree/master/staging/src/k8s.io/component-base/logs/json>
 //!
-//! A line is complete and valid however long its texts are: a text that would make it too long is cut off.
+//! A line is always complete, valid JSON: a text that would make it too long is cut off.
 
 use std::fmt::{self, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use os::is_misleading;
+use terminal_text::is_misleading;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::field::RecordFields;
@@ -18,7 +18,7 @@ use tracing_subscriber::registry::{LookupSpan, Scope};
 
 use super::line::MAX_BYTES;
 
-/// Bytes of a line that remain for the names of fields and for numbers when its texts have taken the others.
+/// The bytes of a line that texts leave to the names of fields and to numbers.
 const RESERVE: usize = 512;
 
 /// The format of events, for spans whose fields are formatted as [`JsonFields`] does.
@@ -155,7 +155,7 @@ impl Visit for Object {
 mod tests {
     use tracing_subscriber::layer::SubscriberExt as _;
 
-    use super::super::line::LineWriter;
+    use super::super::rate::Output;
     use super::super::tests::Buffer;
     use super::*;
 
@@ -167,7 +167,7 @@ mod tests {
             .fmt_fields(JsonFields)
             .event_format(JsonLines)
             .with_ansi(false)
-            .with_writer(move || LineWriter::new(writer.clone(), false));
+            .with_writer(Output::new(move || writer.clone(), false, Box::leak(Box::default())));
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), act);
         let text = log.text();
         assert!(text.lines().all(|line| line.len() <= MAX_BYTES), "{text}");

@@ -1,14 +1,12 @@
-//! How many lines clients can cause, and how long all of them are.
+//! Limits on the lines of a minute and on their bytes.
 //!
-//! Each failure of a call is a line, and a client can cause thousands in a second. The lines of a minute are limited, so
-//! that they neither use up the disk nor hide the lines that an operator looks for. Their bytes are limited too, because
-//! the rotation deletes older lines to make room for them.
+//! Each failure of a call is a line, and a client can cause thousands of failures in a second. Without limits, these lines
+//! would hide the lines that an operator looks for, and the rotation would delete older lines to make room for them.
 //!
-//! Each statement that logs has limits of its own, so that a flood of one line leaves out no other. Therefore what an
-//! operator must see among many failed calls has a statement of its own: each kind of refusal, a device that hangs, a
-//! fallback.
+//! Each statement that logs has its own limits, so that a flood of one line drops no other line. An event that an operator
+//! must see among many failed calls therefore has its own statement: each kind of refusal, a device that hangs, a fallback.
 //!
-//! Lines that only a verbose log has are always written, because its reader wants them all.
+//! Debug and trace lines are not limited: a user who asks for a verbose log wants all of it.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -21,54 +19,54 @@ use tracing::callsite::Identifier;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::writer::{MakeWriter, OptionalWriter};
 
-use super::line::LineWriter;
+use super::line;
 
 const WINDOW: Duration = Duration::from_mins(1);
 /// Maximum lines of a statement in a window.
 const MAX_LINES: u32 = 1000;
-/// KiB of a statement in a window. The line that exceeds them is the last one.
+/// Maximum KiB of a statement in a window. The line that exceeds the limit is still written.
 const MAX_KIB: usize = 256;
 
 /// The lines of one output.
 #[derive(Debug, Default)]
 pub(super) struct RateLimit {
     state: Mutex<State>,
-    /// Notified when a line was left out.
-    has_left_out: Notify,
+    /// Notified when the first line of a window is dropped.
+    has_dropped: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// When the window began, with the first line in it.
     began: Option<Instant>,
-    /// The number of lines and bytes of each statement in the window. The program has a fixed number of statements.
+    /// The lines and bytes of each statement in the window. The number of statements is that of the program's source.
     used: HashMap<Identifier, (u32, usize)>,
-    left_out: u64,
+    dropped: u64,
 }
 
 impl RateLimit {
-    /// Logs how many lines were left out, at the end of each window in which that happened. Never returns.
+    /// Logs at the end of each window how many lines were dropped in it, if any. Never returns.
     pub(super) async fn report(&self) {
         loop {
-            self.has_left_out.notified().await;
+            self.has_dropped.notified().await;
             let began = self.state().began;
             sleep_until(began.unwrap_or_else(Instant::now) + WINDOW).await;
             self.report_once();
         }
     }
 
-    /// Logs how many lines were left out, if any were.
+    /// Logs how many lines have been dropped since the last report, if any.
     pub(super) fn report_once(&self) {
-        let lines = std::mem::take(&mut self.state().left_out);
+        let lines = std::mem::take(&mut self.state().dropped);
         if lines > 0 {
             tracing::warn!(
                 lines,
-                "left out lines that clients caused, of which {MAX_LINES} or {MAX_KIB} KiB of a kind are logged a minute"
+                "dropped log lines: each log statement is limited to {MAX_LINES} lines or {MAX_KIB} KiB a minute"
             );
         }
     }
 
-    /// Whether a line may be written; counts it. To be asked once for each line.
+    /// Counts a line, and returns whether it may be written. Must be called once for each line.
     fn admits(&self, metadata: &Metadata<'_>) -> bool {
         if *metadata.level() > Level::INFO {
             return true;
@@ -85,11 +83,11 @@ impl RateLimit {
             *lines += 1;
             return true;
         }
-        state.left_out += 1;
-        let is_first = state.left_out == 1;
+        state.dropped += 1;
+        let is_first = state.dropped == 1;
         drop(guard);
         if is_first {
-            self.has_left_out.notify_one();
+            self.has_dropped.notify_one();
         }
         false
     }
@@ -123,7 +121,7 @@ impl<M> Output<M> {
 }
 
 impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Output<M> {
-    type Writer = OptionalWriter<LineWriter<Counted<M::Writer>>>;
+    type Writer = OptionalWriter<LineWriter<M::Writer>>;
 
     /// The layer that writes the lines calls only [`Self::make_writer_for`].
     fn make_writer(&'a self) -> Self::Writer {
@@ -135,24 +133,26 @@ impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Output<M> {
             return OptionalWriter::none();
         }
         let inner = self.inner.make_writer_for(metadata);
-        let line = Counted { inner, statement: metadata.callsite(), limit: self.limit };
-        OptionalWriter::some(LineWriter::new(line, self.has_colours))
+        let Self { has_colours, limit, .. } = *self;
+        OptionalWriter::some(LineWriter { inner, has_colours, statement: metadata.callsite(), limit })
     }
 }
 
-/// Writes one line, and counts its bytes for its statement.
+/// Writes one line with each call of `write`, and counts its bytes for its statement.
 #[derive(Debug)]
-pub(super) struct Counted<W> {
+pub(super) struct LineWriter<W> {
     inner: W,
+    has_colours: bool,
     statement: Identifier,
     limit: &'static RateLimit,
 }
 
-impl<W: Write> Write for Counted<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.inner.write(bytes)?;
-        self.limit.add(&self.statement, written);
-        Ok(written)
+impl<W: Write> Write for LineWriter<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let written = line::safe(line, self.has_colours);
+        self.inner.write_all(&written)?;
+        self.limit.add(&self.statement, written.len());
+        Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn lines_above_the_rate_are_left_out_and_counted_in_one_line() {
+    async fn lines_above_the_rate_are_dropped_and_counted_in_one_line() {
         let limit = limit();
         let (log, _default) = log(limit);
         let mut report = Box::pin(limit.report());
@@ -197,16 +197,16 @@ mod tests {
         }
         (0..3000).for_each(|_| tracing::debug!(target: "server::rpc", "verbose"));
         assert_eq!((lines_with(&log, "refused").len(), lines_with(&log, "verbose").len()), (1000, 3000));
-        assert!(lines_with(&log, "left out").is_empty());
+        assert!(lines_with(&log, "dropped").is_empty());
 
         tokio::time::timeout(2 * WINDOW, &mut report).await.expect_err("it never returns");
-        let reports = lines_with(&log, "left out");
+        let reports = lines_with(&log, "dropped");
         assert_eq!(reports.len(), 1, "{reports:?}");
         assert!(reports[0].ends_with(" lines=7005"), "{reports:?}");
         refuse();
         assert_eq!(lines_with(&log, "refused").len(), 1001, "a new window has begun");
         limit.report_once();
-        assert_eq!(lines_with(&log, "left out").len(), 1, "nothing more was left out");
+        assert_eq!(lines_with(&log, "dropped").len(), 1, "nothing more was dropped");
     }
 
     #[tokio::test(start_paused = true)]
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_of_one_line_leaves_out_no_other() {
+    async fn a_flood_of_one_line_drops_no_other() {
         let limit = limit();
         let (log, _default) = log(limit);
         for _ in 0..3000 {
@@ -240,8 +240,8 @@ mod tests {
         tracing::info!(target: "server::rpc", "found");
         tracing::warn!(target: "storage_ops::ops::smb", "another password");
         tracing::error!(target: "csi_proxy::service", "the service failed");
-        // About as much as storage_ops::windows::fallback can ever log, in one minute.
-        (0..300).for_each(|_| tracing::warn!(target: "storage_ops::windows::fallback", "a fallback"));
+        // About as much as storage_ops::host::fallback can ever log, in one minute.
+        (0..300).for_each(|_| tracing::warn!(target: "storage_ops::host::fallback", "a fallback"));
         for (word, lines) in [
             ("not found", 1000),
             ("invalid", 1000),

@@ -1,21 +1,15 @@
 //! The log file and the old files beside it, which together stay below a limit.
 //!
-//! klog empties the file when it reaches `-log_file_max_size`. Here three old files are kept: `FILE.1` is the newest.
-//! The limit has five parts: one for each old file, and two for the current one. A file is rotated when it has filled
-//! a part. If that fails, because another program holds a file open or the folder may not be changed, it continues into
-//! its second part and the rotation is tried again for each line; after that it is emptied, as klog would.
-
-#[cfg(unix)]
-#[path = "create/unix.rs"]
-mod imp;
-
-#[cfg(not(unix))]
-#[path = "create/inherited.rs"]
-mod imp;
+//! klog empties the file when it reaches `-log_file_max_size`. csi-proxy keeps three old files; `FILE.1` is the newest.
+//! The limit has five parts: one for each old file, and two for the current file. The file is rotated when it has filled one
+//! part. If the rotation fails, because another program holds a file open or the folder may not be changed, the file grows
+//! into its second part, and each line tries the rotation again. When the second part is full, the file is emptied.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use crate::platform::restrict_to_owner;
 
 /// The number of old files.
 const KEPT_FILES: u64 = 3;
@@ -26,7 +20,7 @@ pub(super) struct RotatingFile {
     path: PathBuf,
     /// Maximum bytes of an old file.
     part: Option<u64>,
-    /// None after a failure, until the next line.
+    /// `None` after a failure. The next line opens the file again.
     file: Option<File>,
     length: u64,
 }
@@ -44,7 +38,7 @@ impl RotatingFile {
     fn reopen(&mut self) -> io::Result<&mut File> {
         let mut options = OpenOptions::new();
         options.append(true).create(true);
-        imp::for_owner_only(&mut options);
+        restrict_to_owner(&mut options);
         let file = options.open(&self.path)?;
         self.length = file.metadata()?.len();
         Ok(self.file.insert(file))
@@ -61,8 +55,8 @@ impl RotatingFile {
 
     /// Renames the files and begins an empty one.
     ///
-    /// If only the current file cannot be renamed, the first attempt leaves its new name free, and the next ones do not
-    /// rename the old files further, which would delete one each time.
+    /// Renames only up to the first free name. If the current file cannot be renamed, its new name stays free, and further
+    /// attempts do not rename the old files again, which would delete one of them each time.
     fn rotate(&mut self) -> io::Result<()> {
         let free = (1..=KEPT_FILES).find(|number| !self.old(*number).exists()).unwrap_or(KEPT_FILES);
         for number in (0..free).rev() {
@@ -77,14 +71,14 @@ impl RotatingFile {
         Ok(())
     }
 
-    /// Deletes the old files that do not fit into the parts for them, such as those of a higher limit.
+    /// Deletes old files that exceed their parts of the limit, such as files of a higher limit.
     fn delete_oldest(&self) {
         let Some(part) = self.part else { return };
         let mut bytes = 0;
         for path in (1..=KEPT_FILES).map(|number| self.old(number)) {
             bytes += fs::metadata(&path).map_or(0, |metadata| metadata.len());
             if bytes > KEPT_FILES * part {
-                // It is tried again after the next rotation.
+                // The next rotation tries it again.
                 let _ = fs::remove_file(path);
             }
         }

@@ -1,11 +1,12 @@
 //! The fields of a line as text: the message as it is, and other fields as `name=value`.
 //!
 //! Backslashes are not escaped, so that a path reads the same in a field and in a message, and a search for it finds both.
-//! Text stands in quotation marks; those in it are doubled, so that its end is known although it may end with a backslash.
+//! Text is in quotation marks. Quotation marks in it are doubled, not escaped with a backslash, because a path may end with a
+//! backslash.
 
 use std::fmt::{self, Write as _};
 
-use os::is_misleading;
+use terminal_text::is_misleading;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::FormatFields;
@@ -36,7 +37,7 @@ struct Line {
     result: fmt::Result,
 }
 
-/// Escapes misleading characters: on a terminal, the writer of lines lets escape sequences pass.
+/// Escapes misleading characters here, because the writer of lines keeps escape sequences if it writes to a terminal.
 struct Escaping {
     escaped: String,
     /// Whether quotation marks are doubled.
@@ -46,7 +47,7 @@ struct Escaping {
 impl fmt::Write for Escaping {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let is_quoted = self.is_quoted;
-        // None of these is misleading. Nearly all text consists of them.
+        // Nearly all text consists of these characters, which are not misleading.
         if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && !(is_quoted && byte == b'"')) {
             self.escaped.push_str(text);
             return Ok(());

@@ -1,10 +1,10 @@
-//! Who may read what names objects of the node: clients that connect from the node itself, by a name of its own.
+//! Who may read the status pages: clients that connect from the node itself and ask for a loopback name.
 //!
-//! The address of the metrics is often open to a network. A page of the internet in a browser on the node, or one that
-//! reads through `kubectl port-forward`, connects from the node itself, too. It cannot read what another site answers,
-//! unless its own name is resolved to a loopback address; such a request has that name in its `Host`. A reverse proxy on the
-//! node may replace `Host`, but most say in another header whose request it is. nginx by default adds no header, but sends
-//! HTTP/1.0, which clients have long ceased to send.
+//! The address of the metrics is often open to a network, so remote clients are refused. A web site in a browser on the node, or
+//! behind `kubectl port-forward`, also connects from the node itself. A browser lets the site read the answer only if the
+//! site's own name resolves to a loopback address; the request then has that name in `Host`, and is refused. A reverse proxy on
+//! the node may replace `Host`, but most proxies add a header that names the client. nginx adds none by default, but sends
+//! HTTP/1.0, which other clients no longer send.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -20,10 +20,10 @@ const NOT_LOOPBACK_NAME: &str = "This page is answered only at a loopback addres
 const PROXIED: &str = "This page is not answered through a proxy. Open it on the node itself, or through 'kubectl \
                        port-forward'.";
 
-/// What proxies add to a request that they pass on, besides headers that begin with `X-Forwarded-`.
+/// The headers that proxies add to a request, besides headers that begin with `X-Forwarded-`.
 const OF_PROXIES: [HeaderName; 3] = [FORWARDED, HeaderName::from_static("x-real-ip"), VIA];
 
-/// Returns why the client at `peer` may not read what names objects of the node.
+/// Returns an error with the reason if the client at `peer` may not read the status pages.
 pub(super) fn check<B>(request: &Request<B>, peer: SocketAddr) -> Result<(), &'static str> {
     if !peer.ip().to_canonical().is_loopback() {
         return Err(NOT_LOCAL);

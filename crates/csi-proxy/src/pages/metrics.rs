@@ -3,11 +3,11 @@
 use std::fmt::{Display, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::own_process::{self, Figures};
+use crate::platform::{Resources, resources};
 
 /// Appends the metrics of the process, which was started at `started`.
 pub(super) fn append(text: &mut String, started: SystemTime) {
-    let Figures { cpu_seconds, resident_memory, open_files } = own_process::figures();
+    let Resources { cpu_seconds, resident_memory, open_files } = resources();
     let since_1970 = started.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64();
     let mut single = |name: &str, kind: &str, help: &str, value: Option<&dyn Display>| {
         if let Some(value) = value {

@@ -3,8 +3,8 @@
 
 use std::fmt::{self, Write as _};
 
-use os::escaped;
 use server::status::{Failure, Lock, Pool, RpcSummary, RunningCall};
+use terminal_text::escaped;
 
 use super::ProgramStatus;
 
@@ -55,13 +55,18 @@ fn write(text: &mut String, status: &ProgramStatus<'_>) -> fmt::Result {
         writeln!(text, "  {name:<9} {busy:>2} of {threads} busy, {waiting} waiting")
     })?;
     section(text, "RPCs called since the start", &status.rpcs, |text, rpc| {
-        let RpcSummary { rpc, started, failed, mean_seconds, .. } = rpc;
-        let mean = mean_seconds.map_or(String::new(), |mean| format!(", {} on average", duration(mean)));
-        writeln!(text, "  {rpc}: {started}, {failed} failed{mean}")
+        let RpcSummary { rpc, started, failed, mean_seconds, p99_seconds, .. } = rpc;
+        write!(text, "  {rpc}: {started} calls, {failed} failed")?;
+        if let Some(mean) = mean_seconds {
+            // Without a 99th percentile, it exceeds the last bound of the histogram.
+            let p99 = p99_seconds.map_or("> 10 min".to_owned(), duration);
+            write!(text, ", mean {}, 99th percentile {p99}", duration(*mean))?;
+        }
+        writeln!(text)
     })?;
     section(text, "Last failures", &status.failures, |text, failure| {
         let Failure { call, rpc, code, message, seconds_ago, count } = failure;
-        writeln!(text, "  {} ago: call {call} {rpc}, {code}, {count} in all", duration(*seconds_ago))?;
+        writeln!(text, "  {} ago: call {call} {rpc}, {code}, {count} so far", duration(*seconds_ago))?;
         writeln!(text, "    {}", escaped(message))
     })
 }
@@ -76,8 +81,8 @@ fn section<T>(
     items.iter().try_for_each(|item| write(text, item))
 }
 
-/// Returns which connection a call arrived on, and whether anybody still waits for it.
-pub(super) fn caller(call: &RunningCall) -> String {
+/// Returns which connection a call arrived on, and whether its client still waits.
+fn caller(call: &RunningCall) -> String {
     match (call.connection, call.has_caller) {
         (None, _) => "no call".to_owned(),
         (Some(connection), true) => format!("connection {connection}"),
@@ -85,18 +90,21 @@ pub(super) fn caller(call: &RunningCall) -> String {
     }
 }
 
+/// What holds a lock after its request has ended.
+const HUNG_CALL: &str = "a Windows call that still hangs after its request has ended";
+
 /// Returns who has a lock.
-pub(super) fn holders(lock: &Lock) -> String {
+fn holders(lock: &Lock) -> String {
     match (lock.held_by.as_slice(), lock.held_by_others) {
         ([], 0) => "an operation that no call requested".to_owned(),
-        ([], _) => "a call of Windows that outlives its request".to_owned(),
+        ([], _) => HUNG_CALL.to_owned(),
         (calls, 0) => numbers(calls),
-        (calls, _) => format!("{} and a call of Windows that outlives its request", numbers(calls)),
+        (calls, _) => format!("{} and {HUNG_CALL}", numbers(calls)),
     }
 }
 
 /// Returns numbers of calls as text.
-pub(super) fn numbers(calls: &[u64]) -> String {
+fn numbers(calls: &[u64]) -> String {
     let numbers: Vec<String> = calls.iter().map(u64::to_string).collect();
     match numbers.as_slice() {
         [] => "nobody".to_owned(),
@@ -106,7 +114,7 @@ pub(super) fn numbers(calls: &[u64]) -> String {
 }
 
 /// Returns a duration as a person writes it.
-pub(super) fn duration(seconds: f64) -> String {
+fn duration(seconds: f64) -> String {
     match seconds {
         ..0.0 => "0 s".to_owned(),
         // The bounds are where the rounded number would be 1000 or more of the unit.

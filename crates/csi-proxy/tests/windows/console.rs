@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Read;
 
+use api::GROUP_VERSIONS;
 use api::system::v1alpha1::GetServiceRequest;
 use api::system::v1alpha1::system_client::SystemClient;
 
@@ -16,21 +17,14 @@ async fn answers() {
 }
 
 #[tokio::test]
-async fn the_daemon_serves_the_node_that_it_runs_on() {
-    let _turn = turn().await;
-    let daemon = Daemon::start(&[]);
-    assert!(daemon.announcement().contains("serves this Windows node"), "{}", daemon.announcement());
-    assert!(daemon.announcement().contains("139 RPCs, on 23 endpoints"), "{}", daemon.announcement());
-    answers().await;
-}
-
-#[tokio::test]
-async fn a_killed_daemon_can_be_started_again() {
+async fn the_daemon_serves_the_node_that_it_runs_on_and_can_be_started_again_after_it_is_killed() {
     let _turn = turn().await;
     for _ in 0..2 {
         let daemon = Daemon::start(&[]);
+        assert!(daemon.announcement().contains("serves this Windows node"), "{}", daemon.announcement());
+        let endpoints = format!(" RPCs, on {} endpoints", GROUP_VERSIONS.len());
+        assert!(daemon.announcement().contains(&endpoints), "{}", daemon.announcement());
         answers().await;
-        drop(daemon);
     }
 }
 
@@ -80,7 +74,7 @@ async fn the_command_line_of_an_installation_is_accepted() {
         assert!(daemon.announcement().contains("metrics at http://127.0.0.1:"), "{}", daemon.announcement());
         answers().await;
         let text = fs::read_to_string(&log).expect("the log");
-        assert_eq!(text.lines().filter(|line| line.contains("INFO serving endpoints=23")).count(), starts, "{text}");
+        assert_eq!(text.lines().filter(|line| line.contains("INFO serving endpoints=")).count(), starts, "{text}");
     }
 }
 

@@ -82,22 +82,9 @@ async fn a_stopped_service_can_be_started_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stopping_service_lets_a_running_call_finish() {
-    let _turn = turn().await;
-    let Some(slow) = Installed::idle("csi-proxy-test-slow", Duration::from_secs(2), &[]) else { return };
-    let (flag, metrics) = free_address();
-    let service = Installed::csiproxy(&flag);
-    service.start();
-    let call = start_through_the_daemon(&slow, &metrics).await;
-    service.stop();
-    call.await.expect("no panic").expect("the call is answered");
-    assert_eq!(service.reach(STOPPED).exit_code, 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_draining_service_reports_progress_and_stops_when_the_drain_time_is_over() {
     let _turn = turn().await;
-    let Some(slow) = Installed::idle("csi-proxy-test-slower", Duration::from_secs(9), &[]) else { return };
+    let Some(slow) = Installed::idle("csi-proxy-test-slower", Duration::from_secs(15), &[]) else { return };
     let (flag, metrics) = free_address();
     let service = Installed::csiproxy(&format!("-drain=5 {flag}"));
     service.start();
@@ -188,7 +175,7 @@ async fn a_service_that_is_starting_is_uninstalled_when_it_has_started() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_is_stopping_is_uninstalled_when_it_has_stopped() {
+async fn a_stopping_service_lets_a_running_call_finish_and_is_uninstalled_when_it_has_stopped() {
     let _turn = turn().await;
     let Some(slow) = Installed::idle("csi-proxy-test-slow", Duration::from_secs(2), &[]) else { return };
     let (flag, metrics) = free_address();

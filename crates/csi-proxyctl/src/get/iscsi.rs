@@ -20,7 +20,7 @@ static COLUMNS: [Column; 4] = [
 
 pub(super) fn command() -> Command {
     Command::new("iscsi")
-        .about("Target portals; with --targets, their targets and the disks of these")
+        .about("Target portals; with --targets, also their targets and disks")
         .after_help("Without --timeout, get iscsi waits 2 minutes for the answer to each call.")
         .arg(Arg::new("targets").long("targets").action(ArgAction::SetTrue).help(
             "Ask each portal for its targets. The initiator does so over the network, and renews its list of targets",

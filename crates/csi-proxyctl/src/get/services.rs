@@ -1,7 +1,7 @@
 //! `get services`: given services. No RPC lists all.
 
 use clap::{Arg, ArgMatches, Command};
-use csi_proxy_client::{Client, ErrorKind, ServiceStatus, StartType};
+use csi_proxy_client::{Client, ErrorKind};
 use serde_json::json;
 
 use super::Listing;
@@ -45,8 +45,9 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
         listing.rows.push(match system.get_service(name).await {
             Ok(service) => json!({
                 "name": name,
-                "status": status(service.status),
-                "start_type": start_type(service.start_type),
+                // The names of the variants are the words of PowerShell's Get-Service.
+                "status": format!("{:?}", service.status),
+                "start_type": format!("{:?}", service.start_type),
                 "display_name": service.display_name,
             }),
             Err(error) if error.kind() == ErrorKind::NotFound && !is_asked => {
@@ -63,30 +64,4 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
         });
     }
     Ok(listing)
-}
-
-/// Returns the word of PowerShell's Get-Service.
-fn status(status: ServiceStatus) -> &'static str {
-    match status {
-        ServiceStatus::Stopped => "Stopped",
-        ServiceStatus::StartPending => "StartPending",
-        ServiceStatus::StopPending => "StopPending",
-        ServiceStatus::Running => "Running",
-        ServiceStatus::ContinuePending => "ContinuePending",
-        ServiceStatus::PausePending => "PausePending",
-        ServiceStatus::Paused => "Paused",
-        _ => "Unknown",
-    }
-}
-
-/// Returns the word of PowerShell's Get-Service.
-fn start_type(start_type: StartType) -> &'static str {
-    match start_type {
-        StartType::Boot => "Boot",
-        StartType::System => "System",
-        StartType::Automatic => "Automatic",
-        StartType::Manual => "Manual",
-        StartType::Disabled => "Disabled",
-        _ => "Unknown",
-    }
 }

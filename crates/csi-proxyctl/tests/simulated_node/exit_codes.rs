@@ -39,8 +39,6 @@ async fn usage_errors_are_code_2_and_call_nothing() {
         (&["disk", "partition"], "--disk <NUMBER>"),
         (&["disk", "partition", "--disk", "one"], "invalid value 'one' for '--disk <NUMBER>': expected a whole number"),
         (&["disk", "partition", "--disk", "4294967296"], "the number is too large"),
-        (&["sim", "clear-faults", "0"], "the ids of faults begin with 1"),
-        (&["sim", "inject", "--crash", "--count", "x"], "expected a whole number"),
         (&["top", "--address", "node"], "'--address <HOST:PORT>': expected HOST:PORT"),
         (&["top", "--address", ":9818"], "expected HOST:PORT"),
         (&["top", "--address", "node:http"], "expected HOST:PORT"),
@@ -100,8 +98,8 @@ fn a_system_without_pipes_and_without_a_folder_is_code_3() {
     let output = command.args(["get", "disks"]).env_remove("XDG_RUNTIME_DIR").output().expect("a process");
     let stderr = String::from_utf8(output.stderr).expect("UTF-8");
     assert_eq!(output.status.code(), Some(3), "{stderr}");
-    let expected = "error: csi-proxyctl does not know where the sockets of csi-proxy are: XDG_RUNTIME_DIR is not set\n\
-                    hint:  --endpoint-dir names the folder of the sockets, which is the -socket-folder of csi-proxy-sim\n";
+    let expected = "error: the folder of the sockets of csi-proxy is not known, because XDG_RUNTIME_DIR is not set\n\
+                    hint:  --endpoint-dir selects the folder of the sockets, which is the -socket-folder of csi-proxy-sim\n";
     assert_eq!(stderr, expected);
 }
 

@@ -12,6 +12,5 @@ mod help;
 mod node;
 mod program;
 mod secrets;
-mod sim;
 mod top;
 mod watching;

@@ -50,8 +50,8 @@ async fn a_secret_that_is_not_given_is_asked_for_on_the_terminal_which_does_not_
     assert!(shown.ends_with("{}\r\n") && !shown.contains(PASSWORD), "{shown}");
     let wrong = on_terminal(&sockets, &arguments, "Enter the password: ", "\n");
     assert!(wrong.contains("the password is empty"), "{wrong}");
-    let required = on_terminal(&sockets, &["iscsi", "set-mutual-chap-secret"], "Enter the secret: ", "\n");
-    assert!(required.contains("the secret is empty"), "{required}");
+    let required = on_terminal(&sockets, &["iscsi", "set-mutual-chap-secret"], "Enter the mutual CHAP secret: ", "\n");
+    assert!(required.contains("the mutual CHAP secret is empty"), "{required}");
 }
 
 #[test]
@@ -78,7 +78,10 @@ fn a_secret_on_the_command_line_is_refused() {
     }
     let without = run_with_input(&sockets, &secret, "");
     assert_eq!(without.code, Some(2), "{without:?}");
-    assert!(without.stderr.contains("the secret is missing: give it with --mutual-chap-secret-file"), "{without:?}");
+    assert!(
+        without.stderr.contains("the mutual CHAP secret is missing: give it with --mutual-chap-secret-file"),
+        "{without:?}"
+    );
     for arguments in [["--password-env", "CSI_PROXYCTL_UNSET"], ["--password-file", "/dev/null"]] {
         let run = run(&sockets, &[&MAPPING[..], &arguments].concat());
         assert_eq!(run.code, Some(2), "{run:?}");

@@ -30,12 +30,15 @@ fn top_of(answer: &'static str, arguments: &[&str]) -> (Run, String) {
 
 #[test]
 fn top_reads_the_status_page() {
-    let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"calls\": [], \"version\": \"7\"}";
-    let (text, request) = top_of(answer, &[]);
+    let page =
+        "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n\ncsi-proxy statusz\nWarning: x\n\nUp: 1 s\nNode: a\u{1b}7\n";
+    let (text, request) = top_of(page, &[]);
+    assert!(request.starts_with("GET /statusz HTTP/1.1\r\n"), "{request}");
+    assert_eq!(text.ok(), "Up: 1 s\nNode: a\\u{1b}7\n");
+    let json = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"calls\": [], \"version\": \"7\"}";
+    let (yaml, request) = top_of(json, &["-o", "yaml"]);
     assert!(request.starts_with("GET /statusz?format=json HTTP/1.1\r\n"), "{request}");
-    assert!(text.ok().ends_with("No calls are running.\n"));
-    let (json, _) = top_of(answer, &["-o", "yaml"]);
-    assert_eq!(json.ok(), "calls: []\nversion: \"7\"\n");
+    assert_eq!(yaml.ok(), "calls: []\nversion: \"7\"\n");
 }
 
 #[test]
@@ -47,8 +50,10 @@ fn a_refusal_and_another_server_are_errors() {
         run_refused.stderr.contains("403 Forbidden: This page is for clients on the node itself."),
         "{run_refused:?}"
     );
-    let (other, _) = top_of("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhello", &[]);
-    assert!(other.code == Some(1) && other.stderr.contains("is not csi-proxy"), "{other:?}");
+    for arguments in [&[][..], &["-o", "json"]] {
+        let (other, _) = top_of("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhello\n\nhello", arguments);
+        assert!(other.code == Some(1) && other.stderr.contains("is not csi-proxy"), "{other:?}");
+    }
 }
 
 #[test]

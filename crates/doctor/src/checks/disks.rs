@@ -29,7 +29,7 @@ pub(super) fn check(examination: &mut Examination<'_>) {
                 report.warning(
                     CHECK,
                     format!("{number} is {state}"),
-                    format!("a driver {is} when a pod needs it (SetDiskState); if no pod does, leave it"),
+                    format!("a driver {is} when a pod needs it (SetDiskState); otherwise leave it as it is"),
                 );
             }
             Err(error) => report.unchecked(CHECK, format!("the state of {number}"), error, error.code()),

@@ -1,6 +1,5 @@
-//! The program, its folder, the folder of its log, and the way to each: whether accounts other than administrators can put
-//! something in their place. LocalSystem runs what is there. And the way to the working directories, which csi-proxy
-//! follows.
+//! The program, its log, the working directories, and the folders above them: whether accounts that are no administrators can
+//! replace any of these. LocalSystem runs the program, writes the log and follows the paths of the working directories.
 
 use storage_ops::HostPath;
 
@@ -11,7 +10,7 @@ use crate::checks::{counted, listed, quoted};
 
 const CHECK: &str = "Folders";
 
-/// `programs` are those that the service starts and that serves the pipes, if they are known.
+/// `programs`: the program that the service starts and the program that serves the pipes, if they are known.
 pub(super) fn check(examination: &mut Examination<'_>, programs: [Option<String>; 2]) {
     let mut programs: Vec<_> = programs.into_iter().flatten().filter(|path| !path.is_empty()).collect();
     programs.dedup_by(|one, other| one.eq_ignore_ascii_case(other));
@@ -23,19 +22,19 @@ pub(super) fn check(examination: &mut Examination<'_>, programs: [Option<String>
             examination,
             &format!("program {}", quoted(&program)),
             objects,
-            "LocalSystem would run what they put there",
+            "LocalSystem would run a program that they put there",
         );
     }
     if let Some(file) = examination.settings.log_file.clone() {
-        let consequence = "LocalSystem would write where they want";
+        let consequence = "LocalSystem would write to a file of their choice";
         check_objects(examination, &format!("log {}", quoted(&file)), folders_of(&file), consequence);
     }
     let node = &examination.settings.node;
     let directories: Vec<_> = std::iter::once(&node.kubelet_dir).chain(&node.working_dirs).cloned().collect();
     for directory in directories {
-        let consequence = "they could lead csi-proxy out of the directory";
+        let consequence = "they could redirect csi-proxy to another directory";
         let mut objects = with_folders_above(&directory);
-        // If it cannot be listed, its links cannot be either, which is reported.
+        // A directory that cannot be listed is reported with the links.
         if examination.inspector.is_empty(&directory) == Ok(true) {
             objects[0].1 = Role::Empty;
         }
@@ -65,7 +64,7 @@ fn with_folders_above(directory: &HostPath) -> Vec<(String, Role)> {
     objects
 }
 
-/// Checks the objects on the way to something, `what`.
+/// Checks the objects on the path of `what`.
 fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(String, Role)>, consequence: &str) {
     let Examination { inspector, names, report, .. } = examination;
     let (mut ordinary, mut others, mut safe) = (Vec::new(), Vec::new(), 0);
@@ -74,7 +73,11 @@ fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(St
         let name = quoted(&path);
         let Ok(host_path) = HostPath::parse(&path) else {
             let seen = format!("who may replace {name} could not be checked: it is not a path on a drive of the node");
-            report.skipped(CHECK, seen, "find out who may; if it is a path on a server, use one on a drive instead");
+            report.skipped(
+                CHECK,
+                seen,
+                "check its access list by hand; if it is on a server, use a path on a drive instead",
+            );
             continue;
         };
         let access = match inspector.access(&host_path) {
@@ -97,7 +100,7 @@ fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(St
     if !ordinary.is_empty() {
         report.problem(
             CHECK,
-            format!("ordinary users can replace what is on the way to the {what}: {}", listed(&ordinary)),
+            format!("ordinary users can replace files or folders on the path of the {what}: {}", listed(&ordinary)),
             format!("{consequence}; let only administrators write there (icacls)"),
         );
     }
@@ -105,13 +108,13 @@ fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(St
         report.warning(
             CHECK,
             format!(
-                "accounts that are no administrators can replace what is on the way to the {what}: {}",
+                "accounts that are no administrators can replace files or folders on the path of the {what}: {}",
                 listed(&others)
             ),
-            format!("{consequence}; make sure that you trust them as you do an administrator"),
+            format!("{consequence}; make sure that you trust these accounts as much as administrators"),
         );
     }
     if safe == count {
-        report.ok(CHECK, format!("only administrators can replace the {what} ({} looked at)", counted(safe, "object")));
+        report.ok(CHECK, format!("only administrators can replace the {what} ({} checked)", counted(safe, "object")));
     }
 }

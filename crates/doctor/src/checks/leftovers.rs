@@ -1,14 +1,14 @@
-//! What the Go program, a driver or the last boot left behind: SMB mappings, mount points, links, iSCSI sessions.
+//! Leftovers of the Go program, of drivers or of the last boot: SMB mappings, mount points, links, iSCSI sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use os::{Instance, Namespace, OsError, OsResult};
+use os::{Namespace, OsError};
 use storage_ops::inspect::{LinkKind, LinkReadings, SearchLimits};
 use storage_ops::{Config, HostPath, UncPath};
 
 use crate::checks::{counted, listed, quoted};
 use crate::redaction::Kind;
-use crate::{Examination, Settings};
+use crate::{Examination, Report, Settings, query};
 
 const SMB: &str = "SMB mappings";
 const LINKS: &str = "Links and mount points";
@@ -18,7 +18,7 @@ const ISCSI: &str = "iSCSI sessions";
 /// deep than this.
 const LIMITS: SearchLimits = SearchLimits { depth: 9, entries: 50_000 };
 
-/// `iscsi_runs`: whether the iSCSI initiator runs. Its classes cannot be queried otherwise.
+/// `iscsi_runs`: whether the iSCSI initiator runs. If not, its classes cannot be queried.
 pub(super) fn check(examination: &mut Examination<'_>, iscsi_runs: bool) {
     let mapped = check_mappings(examination);
     let node = &examination.settings.node;
@@ -32,14 +32,14 @@ pub(super) fn check(examination: &mut Examination<'_>, iscsi_runs: bool) {
     }
 }
 
-fn query(examination: &Examination<'_>, namespace: Namespace, wql: &str) -> OsResult<Vec<Instance>> {
-    let os = examination.os;
-    os.wmi().query(namespace, wql, os.clock().now() + examination.settings.node.timeouts.query)
-}
-
 /// Returns the mapped shares, or `None` if they could not be read.
 fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>> {
-    let mappings = match query(examination, Namespace::Smb, "SELECT * FROM MSFT_SmbGlobalMapping") {
+    let mappings = match query(
+        examination.os,
+        &examination.settings.node,
+        Namespace::Smb,
+        "SELECT * FROM MSFT_SmbGlobalMapping",
+    ) {
         Ok(mappings) => mappings,
         Err(code) => {
             examination.report.unchecked(SMB, "the SMB mappings", code, Some(code));
@@ -48,7 +48,7 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
     };
     let Examination { inspector, names, report, .. } = examination;
     let (mut mapped, mut readable) = (BTreeSet::new(), 0);
-    // A server that does not answer is waited for once, not for each of its shares.
+    // Wait only once for a server that does not answer, not for each of its shares.
     let mut silent: BTreeMap<String, OsError> = BTreeMap::new();
     for mapping in &mappings {
         let remote = mapping.text("RemotePath").unwrap_or_default();
@@ -59,8 +59,8 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
         if !remote.eq_ignore_ascii_case(&share) {
             report.warning(
                 SMB,
-                format!("{} is mapped, a directory and not the whole share", quoted(&names.of(Kind::Share, remote))),
-                "csi-proxy maps whole shares, which Windows refuses beside this mapping; remove it when no pod uses it",
+                format!("{} is mapped: a directory of a share instead of the whole share", quoted(&names.of(Kind::Share, remote))),
+                "csi-proxy maps whole shares, and Windows refuses a second mapping of this share; remove this mapping when no pod uses it",
             );
         }
         mapped.insert(share);
@@ -77,8 +77,8 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
                 report.warning(
                     SMB,
                     format!("{name} is mapped, but cannot be read: {code}"),
-                    "if the server is down: check its name and TCP port 445; if it is up and no pod uses the share: \
-                     Remove-SmbGlobalMapping, then let the driver map it anew",
+                    "check the name and TCP port 445 of the server; if the server answers and no pod uses the share, remove the \
+                     mapping (Remove-SmbGlobalMapping), and the driver maps it again",
                 );
             }
         }
@@ -96,7 +96,10 @@ fn check_links(examination: &mut Examination<'_>, directory: &HostPath, mapped: 
         Err(error) if matches!(error.code(), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)) => return,
         Err(error) => return report.unchecked(LINKS, format!("the links below {place}"), &error, error.code()),
     };
-    let (mut stale, mut dangling, mut unmapped, mut good) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let mut stale = Vec::new();
+    let mut dangling = Vec::new();
+    let mut unmapped = Vec::new();
+    let mut good = 0;
     for link in &survey.links {
         match (&link.target_exists, link.kind) {
             (Ok(false), LinkKind::Volume(_)) => stale.push(quoted(&link.path)),
@@ -115,33 +118,26 @@ fn check_links(examination: &mut Examination<'_>, directory: &HostPath, mapped: 
             }
         }
     }
-    if !stale.is_empty() {
-        report.warning(
-            LINKS,
-            format!("{} to volumes that no longer exist: {}", counted(stale.len(), "mount point"), listed(&stale)),
-            "if the pod is gone, remove the directory with rmdir; if it is not, attach the disk again or restart the pod",
-        );
-    }
-    if !dangling.is_empty() {
-        report.warning(
-            LINKS,
-            format!("{} to paths that do not exist: {}", counted(dangling.len(), "link"), listed(&dangling)),
-            "if the pod is gone, remove the link with rmdir; it does not touch the target",
-        );
-    }
-    if !unmapped.is_empty() {
-        report.warning(
-            LINKS,
-            format!("{} of shares that are not mapped: {}", counted(unmapped.len(), "link"), listed(&unmapped)),
-            "restart the pod, so that its driver maps the share; if the pod is gone, remove the link with rmdir",
-        );
-    }
+    let advice =
+        "if the pod is gone, remove the directory with rmdir; otherwise attach the disk again or restart the pod";
+    warn_of(report, "mount point", "to volumes that no longer exist", &stale, advice);
+    let advice = "if the pod is gone, remove the link with rmdir, which does not touch the target";
+    warn_of(report, "link", "to paths that do not exist", &dangling, advice);
+    let advice = "restart the pod, so that its driver maps the share; if the pod is gone, remove the link with rmdir";
+    warn_of(report, "link", "to shares that are not mapped", &unmapped, advice);
     if let Some((path, error)) = &survey.unreadable {
         report.unchecked(LINKS, quoted(path), error, error.code());
     }
     let cut = if survey.is_cut { "; the search ended at its limit" } else { "" };
     let looked = format!("links below {place}: {good} working");
-    report.ok(LINKS, format!("{looked} ({} looked at{cut})", counted(survey.entries, "name")));
+    report.ok(LINKS, format!("{looked} ({} checked{cut})", counted(survey.entries, "name")));
+}
+
+/// Adds a warning that lists links or mount points, if there are any.
+fn warn_of(report: &mut Report, noun: &str, problem: &str, paths: &[String], advice: &str) {
+    if !paths.is_empty() {
+        report.warning(LINKS, format!("{} {problem}: {}", counted(paths.len(), noun), listed(paths)), advice);
+    }
 }
 
 /// Returns the share that a link leads to, in lower case.
@@ -177,17 +173,11 @@ fn check_mount_manager(examination: &mut Examination<'_>) {
             }
         }
     }
-    if !outside.is_empty() {
-        let count = counted(outside.len(), "mount point");
-        report.warning(
-            LINKS,
-            format!("{count} outside of the working directories: {}", listed(&outside)),
-            "nothing, unless a driver mounts volumes there: then name the directory with csi-proxy's flag -working-dir, \
-             without which MountVolume and UnmountVolume refuse the path",
-        );
-    }
+    let advice = "no action is needed unless a driver mounts volumes there; in that case name the directory with -working-dir, \
+                  because MountVolume and UnmountVolume refuse paths outside of the working directories";
+    warn_of(report, "mount point", "outside of the working directories", &outside, advice);
     if stale.is_empty() {
-        return report.ok(LINKS, format!("no stale mount points ({} looked at)", counted(volumes.len(), "volume")));
+        return report.ok(LINKS, format!("no stale mount points ({} checked)", counted(volumes.len(), "volume")));
     }
     report.warning(
         LINKS,
@@ -196,8 +186,8 @@ fn check_mount_manager(examination: &mut Examination<'_>) {
     );
 }
 
-/// Returns whether the path is a mount point that csi-proxy neither makes nor removes. A drive letter is none, and neither
-/// is a directory that a working directory is in.
+/// Returns whether csi-proxy refuses to mount a volume at this path. A drive letter and a directory above a working directory
+/// do not count.
 fn is_outside(node: &Config, path: &str) -> bool {
     let Ok(path) = HostPath::parse(path) else { return false };
     let mut directories =
@@ -206,7 +196,12 @@ fn is_outside(node: &Config, path: &str) -> bool {
 }
 
 fn check_sessions(examination: &mut Examination<'_>) {
-    let sessions = match query(examination, Namespace::Storage, "SELECT * FROM MSFT_iSCSISession") {
+    let sessions = match query(
+        examination.os,
+        &examination.settings.node,
+        Namespace::Storage,
+        "SELECT * FROM MSFT_iSCSISession",
+    ) {
         Ok(sessions) => sessions,
         Err(code) => return examination.report.unchecked(ISCSI, "the iSCSI sessions", code, Some(code)),
     };

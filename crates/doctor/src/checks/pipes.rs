@@ -25,10 +25,10 @@ pub(super) fn check(examination: &mut Examination<'_>) -> Option<String> {
         }
     }
     report_served(examination, &served, &missing);
-    if let Some(groups) = &examination.settings.left_out_groups {
-        let seen = format!("not served, by -api-groups: {groups}; drivers that need these groups cannot connect");
+    if let Some(groups) = &examination.settings.excluded_groups {
+        let seen = format!("excluded by -api-groups: {groups}; drivers that need these groups cannot connect");
         examination.report.ok(CHECK, seen);
-        report_left_out(examination);
+        report_excluded(examination);
     }
     report_access(examination, &served);
     served.into_iter().find_map(|(_, pipe)| pipe.program)
@@ -49,7 +49,7 @@ fn report_served(examination: &mut Examination<'_>, served: &[(&str, Pipe)], mis
             report.problem(
                 CHECK,
                 format!("{seen}: {}", listed(names)),
-                "stop all but one of these programs; drivers reach one or the other by chance",
+                "stop all but one of these programs; a driver reaches one of them by chance",
             );
         }
     }
@@ -63,19 +63,19 @@ fn report_served(examination: &mut Examination<'_>, served: &[(&str, Pipe)], mis
         report.warning(
             CHECK,
             seen,
-            "drivers of these versions cannot connect; is the program that serves the others old?",
+            "drivers of these versions cannot connect; the program that serves the other pipes may be old",
         );
     }
 }
 
-/// Reports pipes of groups that are left out but served by another program. It receives the requests and secrets of the
-/// drivers that use them, and does not share the daemon's locks.
-fn report_left_out(examination: &mut Examination<'_>) {
-    for name in &examination.settings.left_out_pipes {
+/// Reports pipes of excluded groups that another program serves. That program receives the requests and secrets of drivers, and
+/// does not share the daemon's locks.
+fn report_excluded(examination: &mut Examination<'_>) {
+    for name in &examination.settings.excluded_pipes {
         match examination.system.pipe(name) {
             Ok(Pipe { process, program, .. }) => {
                 let program = program.as_deref().map_or_else(|| UNKNOWN_PROGRAM.to_owned(), quoted);
-                let seen = format!("{name}, which -api-groups leaves out, is served by process {process}, {program}");
+                let seen = format!("{name}, which -api-groups excludes, is served by process {process}, {program}");
                 let remedy = "stop that program; then remove -api-groups if csi-proxy should serve the group";
                 examination.report.problem(CHECK, seen, remedy);
             }
@@ -99,7 +99,7 @@ fn report_access(examination: &mut Examination<'_>, served: &[(&str, Pipe)]) {
         let of = if pipes.len() == served.len() { "the pipes".to_owned() } else { listed(&pipes) };
         let are_given = accounts.iter().all(|account| settings.accounts.contains(account));
         if accounts.is_empty() {
-            report.ok(CHECK, format!("LocalSystem and Administrators alone may open {of}"));
+            report.ok(CHECK, format!("only LocalSystem and Administrators may open {of}"));
         } else if accounts.iter().any(|account| is_ordinary(account)) {
             report.problem(
                 CHECK,
@@ -107,18 +107,18 @@ fn report_access(examination: &mut Examination<'_>, served: &[(&str, Pipe)]) {
                 "remove the account from -pipe-sid; if csi-proxy does not serve the pipes, stop the program that does",
             );
         } else if are_given {
-            report.ok(CHECK, format!("beside LocalSystem and Administrators, {words} (-pipe-sid) may open {of}"));
+            report.ok(CHECK, format!("LocalSystem, Administrators and {words} (-pipe-sid) may open {of}"));
         } else {
             report.warning(
                 CHECK,
-                format!("{words} may open {of}, without being given with -pipe-sid"),
-                "find out which program serves the pipes and why it admits that account",
+                format!("{words} may open {of}, but is not named with -pipe-sid"),
+                "find out which program serves the pipes and why it admits this account",
             );
         }
     }
 }
 
-/// Returns accounts in words. One that is not well known has its redacted name.
+/// Returns the names of accounts: the English name of a well-known account, or else a redacted name.
 pub(super) fn words(accounts: &[String], names: &Names) -> String {
     let word = |sid: &String| name_of(sid).map_or_else(|| quoted(&names.of(Kind::Account, sid)), str::to_owned);
     accounts.iter().map(word).collect::<Vec<_>>().join(", ")

@@ -19,12 +19,12 @@ pub(super) fn check(examination: &mut Examination<'_>) {
         Some((_, name)) => report.ok(CHECK, format!("{name}, build {build}, is supported")),
         None if build < SUPPORTED[0].0 => report.problem(
             CHECK,
-            format!("build {build} of Windows is older than the oldest build that has all calls in use"),
+            format!("build {build} of Windows lacks calls that csi-proxy uses"),
             format!("use one of {}", supported.join(", ")),
         ),
         None => report.warning(
             CHECK,
-            format!("build {build} of Windows is not one that csi-proxy is made for"),
+            format!("csi-proxy is not made for build {build} of Windows"),
             format!("the supported builds are {}", supported.join(", ")),
         ),
     }

@@ -1,5 +1,5 @@
-//! The working directories: whether they exist, whether their file systems can hold links, and whether csi-proxy can reach
-//! those that are in another one.
+//! The working directories: whether they exist, whether their file systems can hold links, and whether csi-proxy can reach a
+//! working directory that lies in another working directory.
 
 use os::OsError;
 use storage_ops::HostPath;
@@ -17,17 +17,16 @@ pub(super) fn check(examination: &mut Examination<'_>) {
     let node = &settings.node;
     let all = std::iter::once(&node.kubelet_dir).chain(&node.working_dirs).chain(&node.plugin_dir).chain(&node.pod_dir);
     let all: Vec<_> = all.collect();
-    let is_inside = |inner: &HostPath, outer: &HostPath| inner.is_in(outer) && !outer.is_in(inner);
+    let is_inside = |inner: &HostPath, outer: &HostPath| inner.is_in(outer) && !inner.is_same(outer);
     let is_outermost = |path: &HostPath| !all.iter().any(|other| is_inside(path, other));
     for inner in &all {
         let Some(outer) = all.iter().find(|outer| is_inside(inner, outer) && is_outermost(outer)) else { continue };
-        // What cannot be read is reported below.
+        // A directory that cannot be read is reported below.
         let Ok(Some((link, target))) = inspector.link_between(outer, inner) else { continue };
         let target_path = HostPath::parse(&target);
-        let is_target = |path: &HostPath| {
-            target_path.as_ref().is_ok_and(|target| target.is_in(path) && path.is_in(target)) && is_outermost(path)
-        };
-        let is_named = all.iter().any(|path| path.is_in(&link) && link.is_in(path));
+        let is_target =
+            |path: &HostPath| target_path.as_ref().is_ok_and(|target| target.is_same(path)) && is_outermost(path);
+        let is_named = all.iter().any(|path| path.is_same(&link));
         if !(is_named && all.iter().any(|path| is_target(path))) {
             let [inner, outer, link] = [*inner, *outer, &link].map(|path| quoted(&path.to_string()));
             let target = quoted(&target);
@@ -43,7 +42,7 @@ pub(super) fn check(examination: &mut Examination<'_>) {
         let [inner, outer] = [&inner, &outer].map(|path| quoted(&path.to_string()));
         report.problem(
             CHECK,
-            format!("{inner} lies in {outer}, or a link on the way to it does: csi-proxy does not start"),
+            format!("{inner} or a link on its path lies in {outer}: csi-proxy does not start"),
             "name the inner working directory by its path below the other one",
         );
     }

@@ -1,7 +1,7 @@
 //! A healthy node has no findings, and each defect makes its own.
 
+use doctor::fixed_system::{file_access, pipe_access};
 use doctor::{Finding, State};
-use doctor_sim::{file_access, pipe_access};
 use faults::Layer;
 use os::{Instance, MethodCall, Namespace, Os, OsError, OsResult, Time, U16Str, U16String, Value, Wmi};
 use storage_ops::{
@@ -77,17 +77,17 @@ fn pipes_that_no_process_serves_are_a_problem_and_a_few_of_them_a_warning() {
 #[test]
 fn groups_that_are_left_out_are_named_and_are_no_problem() {
     let mut patient = Patient::healthy();
-    patient.settings.left_out_groups = Some("iscsi, smb".to_owned());
+    patient.settings.excluded_groups = Some("iscsi, smb".to_owned());
     assert_eq!(patient.complaints(), []);
     let findings = patient.examine().findings;
     assert!(findings.iter().any(|finding| finding.seen.contains("-api-groups: iscsi, smb")), "{findings:#?}");
 }
 
 #[test]
-fn a_pipe_that_is_left_out_but_served_by_another_program_is_a_problem() {
+fn a_pipe_that_is_excluded_but_served_by_another_program_is_a_problem() {
     let mut patient = Patient::healthy();
-    patient.settings.left_out_groups = Some("smb".to_owned());
-    patient.settings.left_out_pipes = vec!["csi-proxy-smb-v1".to_owned(), "csi-proxy-smb-v1beta2".to_owned()];
+    patient.settings.excluded_groups = Some("smb".to_owned());
+    patient.settings.excluded_pipes = vec!["csi-proxy-smb-v1".to_owned(), "csi-proxy-smb-v1beta2".to_owned()];
     assert_eq!(patient.complaints(), []);
     let mut pipe = patient.system.pipes["csi-proxy-disk-v1"].clone();
     pipe.process = 7;
@@ -132,15 +132,50 @@ fn a_pipe_that_is_busy_or_denied_cannot_be_checked() {
 }
 
 #[test]
-fn a_service_that_does_not_start_run_or_restart_is_a_problem() {
-    let state = r#"name = "csiproxy"
-display_name = "CSI Proxy"
-start_type = "automatic"
-state = "running""#;
-    let manual = Patient::with(state, &state.replace("automatic", "manual"));
-    assert_finding(&manual.complaint(), State::Problem, "Service", &["does not start with Windows"]);
-    let stopped = Patient::with(state, &state.replace("running", "stopped"));
-    assert_finding(&stopped.complaint(), State::Problem, "Service", &["is not running"]);
+fn a_defect_in_the_description_of_a_node_makes_one_finding() {
+    let service =
+        |name: &str, display: &str, rest: &str| format!("name = \"{name}\"\ndisplay_name = \"{display}\"\n{rest}");
+    let running = "start_type = \"automatic\"\nstate = \"running\"";
+    let own = |rest| (service("csiproxy", "CSI Proxy", running), service("csiproxy", "CSI Proxy", rest));
+    let smb = |rest| {
+        let with = |rest| service("LanmanWorkstation", "Workstation", rest);
+        (with(running), with(rest))
+    };
+    let iscsi = |rest| {
+        let with = |rest| service("MSiSCSI", "Microsoft iSCSI Initiator Service", rest);
+        (with(running), with(rest))
+    };
+    let disk = |flags| {
+        let server = "[[smb_server]]".to_owned();
+        (server.clone(), format!("[[disk]]\nsize = \"1 GiB\"\nnumber = 2\n{flags}\n\n{server}"))
+    };
+    let link = r"target = 'C:\var\lib\kubelet\pods\1'".to_owned();
+    let stopped = "start_type = \"automatic\"\nstate = \"stopped\"";
+    let manual = "start_type = \"manual\"\nstate = \"running\"";
+    for ((from, to), state, check, words) in [
+        (own(manual), State::Problem, "Service", ["does not start with Windows", ""]),
+        (own(stopped), State::Problem, "Service", ["is not running", ""]),
+        (smb(stopped), State::Problem, "Windows services", ["not running", "SMB shares"]),
+        (smb("start_type = \"disabled\""), State::Problem, "Windows services", ["disabled", "SMB shares"]),
+        (iscsi("start_type = \"manual\""), State::Warning, "Windows services", ["not running", "iSCSI targets"]),
+        (iscsi(manual), State::Warning, "Windows services", ["MSiSCSI", "does not start with Windows"]),
+        (("MSiSCSI".into(), "Renamed".into()), State::Warning, "Windows services", ["MSiSCSI does not exist", ""]),
+        (disk("offline = true"), State::Warning, "Disks", ["disk 2 is offline", ""]),
+        (disk("read_only = true"), State::Warning, "Disks", ["disk 2 is read-only", ""]),
+        (disk("offline = true\nread_only = true"), State::Warning, "Disks", ["disk 2 is offline and read-only", ""]),
+        (
+            (link, r"target = 'C:\gone'".to_owned()),
+            State::Warning,
+            "Links and mount points",
+            ["1 link to paths that do not exist", r"C:\var\lib\kubelet\plugins\link"],
+        ),
+    ] {
+        assert_finding(&Patient::with(&from, &to).complaint(), state, check, &words);
+    }
+}
+
+#[test]
+fn a_service_that_windows_does_not_restart_is_a_problem() {
     let mut patient = Patient::healthy();
     patient.system.service.as_mut().expect("a service").restarts = Ok(false);
     assert_finding(&patient.complaint(), State::Problem, "Service", &["does not restart"]);
@@ -246,25 +281,6 @@ fn a_link_at_a_working_directory_in_another_one_is_a_problem_unless_it_leads_to_
 }
 
 #[test]
-fn a_service_of_windows_that_does_not_run_is_reported_with_its_consequence() {
-    let service =
-        |name: &str, display: &str, rest: &str| format!("name = \"{name}\"\ndisplay_name = \"{display}\"\n{rest}");
-    let running = "start_type = \"automatic\"\nstate = \"running\"";
-    let (smb, iscsi) = (("LanmanWorkstation", "Workstation"), ("MSiSCSI", "Microsoft iSCSI Initiator Service"));
-    for ((name, display), rest, state, words) in [
-        (smb, "start_type = \"automatic\"", State::Problem, ["not running", "SMB shares"]),
-        (smb, "start_type = \"disabled\"", State::Problem, ["disabled", "SMB shares"]),
-        (iscsi, "start_type = \"manual\"", State::Warning, ["not running", "iSCSI targets"]),
-        (iscsi, "state = \"running\"", State::Warning, ["MSiSCSI", "does not start with Windows"]),
-    ] {
-        let patient = Patient::with(&service(name, display, running), &service(name, display, rest));
-        assert_finding(&patient.complaint(), state, "Windows services", &words);
-    }
-    let patient = Patient::with("MSiSCSI", "Renamed");
-    assert_finding(&patient.complaint(), State::Warning, "Windows services", &["MSiSCSI does not exist"]);
-}
-
-#[test]
 fn an_account_that_can_make_an_empty_working_directory_a_junction_is_a_problem() {
     let directory = r"C:\work";
     for (path, is_found) in [(r"C:\work", true), (r"C:\work\1", false)] {
@@ -286,19 +302,6 @@ fn an_account_that_can_make_an_empty_working_directory_a_junction_is_a_problem()
 }
 
 #[test]
-fn disks_that_are_offline_or_read_only_are_warnings() {
-    for (flags, words) in [
-        ("offline = true", "disk 2 is offline"),
-        ("read_only = true", "disk 2 is read-only"),
-        ("offline = true\nread_only = true", "disk 2 is offline and read-only"),
-    ] {
-        let disk = format!("[[disk]]\nsize = \"1 GiB\"\nnumber = 2\n{flags}\n\n[[smb_server]]");
-        let patient = Patient::with("[[smb_server]]", &disk);
-        assert_finding(&patient.complaint(), State::Warning, "Disks", &[words]);
-    }
-}
-
-#[test]
 fn mappings_that_cannot_be_read_are_reported_and_their_server_is_waited_for_once() {
     let patient = Patient::healthy();
     patient.map(r"\\server\share");
@@ -314,7 +317,7 @@ fn mappings_that_cannot_be_read_are_reported_and_their_server_is_waited_for_once
     }
     let waited = patient.sim.now().0.saturating_sub(before.0).as_secs();
     assert!((30..60).contains(&waited), "{waited}");
-    assert!(patient.examine().to_string().contains("-show-names shows the real ones"));
+    assert!(patient.examine().to_string().contains("-show-names shows the real names"));
 }
 
 #[test]
@@ -357,7 +360,7 @@ fn a_mapping_of_a_directory_is_a_warning() {
     let arguments = [("RemotePath", Value::Text(r"\\server\share\dir".to_owned()))];
     let create = MethodCall::new(Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &arguments);
     patient.os().wmi().call(&create, Time(std::time::Duration::MAX)).expect("a mapping");
-    assert_finding(&patient.complaint(), State::Warning, "SMB mappings", &["share-2 is mapped, a directory"]);
+    assert_finding(&patient.complaint(), State::Warning, "SMB mappings", &["share-2 is mapped: a directory"]);
 }
 
 #[test]
@@ -405,17 +408,9 @@ fn a_mount_point_outside_of_the_working_directories_is_a_warning() {
 }
 
 #[test]
-fn a_link_to_a_missing_path_is_a_warning() {
-    let link = r"target = 'C:\var\lib\kubelet\pods\1'";
-    let patient = Patient::with(link, r"target = 'C:\gone'");
-    let words = ["1 link to paths that do not exist", r"C:\var\lib\kubelet\plugins\link"];
-    assert_finding(&patient.complaint(), State::Warning, "Links and mount points", &words);
-}
-
-#[test]
 fn a_link_to_a_share_is_a_warning_unless_the_share_is_mapped() {
     let patient = Patient::with(r"target = 'C:\var\lib\kubelet\pods\1'", r"target = '\\server\share\dir'");
-    let words = ["1 link of shares that are not mapped", "share-1"];
+    let words = ["1 link to shares that are not mapped", "share-1"];
     assert_finding(&patient.complaint(), State::Warning, "Links and mount points", &words);
     patient.map(r"\\server\share");
     assert_eq!(patient.complaints(), []);

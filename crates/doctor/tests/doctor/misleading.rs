@@ -1,8 +1,8 @@
 //! Names that come from others cannot make the output read as another, neither as text nor as JSON.
 
 use doctor::ServiceRegistration;
-use os::{escaped_json, is_misleading};
 use serde_json::Value;
+use terminal_text::{escaped_json, is_misleading};
 
 use crate::setup::{MountedAt, Patient};
 

@@ -1,7 +1,7 @@
 //! The output: lines that fit a terminal, and JSON.
 
+use doctor::fixed_system::FixedSystem;
 use doctor::{Parity, Report};
-use doctor_sim::SimulatedSystem;
 
 use crate::setup::Patient;
 
@@ -12,7 +12,7 @@ fn patient() -> Patient {
         let text = text.replace(r"target = 'C:\var\lib\kubelet\pods\1'", r"target = 'C:\gone'");
         text.replace(r"path = 'C:\var\lib\kubelet\plugins\link'", &format!("path = '{deep}'"))
     });
-    Patient { system: SimulatedSystem { build: 1, service: None, ..patient.system }, ..patient }
+    Patient { system: FixedSystem { build: 1, service: None, ..patient.system }, ..patient }
 }
 
 fn plain(text: &str) -> String {

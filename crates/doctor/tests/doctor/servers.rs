@@ -1,8 +1,8 @@
 //! No path that is examined leads doctor to a server, which would make LocalSystem or an administrator log on there, and
 //! which may not answer.
 
+use doctor::fixed_system::file_access;
 use doctor::{Finding, Report, ServiceRegistration, State};
-use doctor_sim::file_access;
 use faults::Layer;
 use os::abi::ControlCode;
 use os::{Access, Handle, NtPath, Open, Options, Os, OsResult, U16Str, U16String};
@@ -46,14 +46,6 @@ fn complaints(report: &Report) -> Vec<Finding> {
     report.findings.iter().filter(|finding| finding.state != State::Ok).cloned().collect()
 }
 
-/// Returns the only complaint about a patient with these links.
-#[track_caller]
-fn only_complaint(links: &[(&str, &str)]) -> Finding {
-    let mut complaints = complaints(&examine_without_servers(&with_links(links)));
-    assert_eq!(complaints.len(), 1, "{complaints:#?}");
-    complaints.remove(0)
-}
-
 /// Asserts that something could not be checked, because it leads off the node.
 #[track_caller]
 fn assert_off_node(complaint: &Finding) {
@@ -63,57 +55,44 @@ fn assert_off_node(complaint: &Finding) {
 }
 
 #[test]
-fn the_target_of_a_link_is_not_asked_for_if_it_is_on_a_server() {
-    let links = [
-        (r"C:\var\lib\kubelet\plugins\direct", r"\\server\share\dir"),
-        (r"C:\var\lib\kubelet\plugins\chain", r"C:\data\1"),
-        (r"C:\var\lib\kubelet\plugins\above", r"C:\data\2\dir\file"),
+fn links_are_followed_on_the_node_and_to_no_server() {
+    let plugins = |name: &str| format!(r"C:\var\lib\kubelet\plugins\{name}");
+    let on_server = [
+        (&*plugins("direct"), r"\\server\share\dir"),
+        (&plugins("chain"), r"C:\data\1"),
+        (&plugins("above"), r"C:\data\2\dir\file"),
         (r"C:\data\1", r"C:\data\2"),
         (r"C:\data\2", r"\\server\share"),
     ];
-    let complaint = only_complaint(&links);
-    assert!(complaint.seen.contains("1 link of shares that are not mapped"), "{complaint:#?}");
-}
-
-#[test]
-fn links_that_form_a_loop_are_links_to_paths_that_do_not_exist() {
-    let links = [(r"C:\var\lib\kubelet\plugins\loop", r"C:\data\1"), (r"C:\data\1", r"C:\data\1\more")];
-    let complaint = only_complaint(&links);
-    assert_eq!((complaint.state, complaint.check), (State::Warning, LINKS), "{complaint:#?}");
-    assert!(complaint.seen.contains("do not exist: C:\\var\\lib\\kubelet\\plugins\\loop"), "{complaint:#?}");
-}
-
-#[test]
-fn a_relative_link_is_followed_from_its_directory() {
-    let links = [
-        (r"C:\var\lib\kubelet\plugins\sound", r"..\pods"),
-        (r"C:\var\lib\kubelet\plugins\server", r"..\..\..\..\data\1"),
+    let loops = [(&*plugins("loop"), r"C:\data\1"), (r"C:\data\1", r"C:\data\1\more")];
+    let relative = [
+        (&*plugins("sound"), r"..\pods"),
+        (&plugins("server"), r"..\..\..\..\data\1"),
         (r"C:\data\1", r"\\server\share"),
-        (r"C:\var\lib\kubelet\plugins\gone", r"..\missing"),
-        (r"C:\var\lib\kubelet\plugins\loop", "loop"),
-        (r"C:\var\lib\kubelet\plugins\outside", r"..\..\..\..\..\x"),
+        (&plugins("gone"), r"..\missing"),
+        (&plugins("loop"), "loop"),
+        (&plugins("outside"), r"..\..\..\..\..\x"),
     ];
-    let complaint = only_complaint(&links);
-    assert_eq!((complaint.state, complaint.check), (State::Warning, LINKS), "{complaint:#?}");
-    assert!(complaint.seen.contains("3 links to paths that do not exist"), "{complaint:#?}");
-    for name in ["gone", "loop", "outside"] {
-        assert!(complaint.seen.contains(&format!(r"plugins\{name}")), "{name}: {complaint:#?}");
-    }
-}
-
-#[test]
-fn links_to_what_is_on_the_node_are_followed() {
-    let links = [
-        (r"C:\var\lib\kubelet\plugins\chain", r"C:\data\1\link\pods\1\volumes"),
-        (r"C:\var\lib\kubelet\plugins\mounted", r"C:\data\1\mounted"),
-        (r"C:\var\lib\kubelet\plugins\missing", r"C:\data\1\link\gone"),
+    let on_node = [
+        (&*plugins("chain"), r"C:\data\1\link\pods\1\volumes"),
+        (&plugins("mounted"), r"C:\data\1\mounted"),
+        (&plugins("missing"), r"C:\data\1\link\gone"),
         (r"C:\data\1", r"C:\data\2"),
         (r"C:\data\2\link", r"..\..\var\lib\kubelet"),
         (r"C:\data\2\mounted", r"\var\lib\kubelet\pods\1\volumes\kubernetes.io~csi\pv\mount"),
     ];
-    let complaint = only_complaint(&links);
-    assert!(complaint.seen.contains("1 link to paths that do not exist"), "{complaint:#?}");
-    assert!(complaint.seen.contains("missing"), "{complaint:#?}");
+    for (links, seen, names) in [
+        (&on_server[..], "1 link to shares that are not mapped", &[][..]),
+        (&loops, "1 link to paths that do not exist", &["loop"]),
+        (&relative, "3 links to paths that do not exist", &["gone", "loop", "outside"]),
+        (&on_node, "1 link to paths that do not exist", &["missing"]),
+    ] {
+        let complaints = complaints(&examine_without_servers(&with_links(links)));
+        let [complaint] = &complaints[..] else { panic!("{complaints:#?}") };
+        assert_eq!((complaint.state, complaint.check), (State::Warning, LINKS), "{complaint:#?}");
+        assert!(complaint.seen.contains(seen), "{complaint:#?}");
+        assert!(names.iter().all(|name| complaint.seen.contains(&plugins(name))), "{complaint:#?}");
+    }
 }
 
 #[test]

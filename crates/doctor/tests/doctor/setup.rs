@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use doctor::fixed_system::FixedSystem;
+pub(crate) use doctor::fixed_system::PROGRAM;
 use doctor::{Finding, Parity, Report, ServiceRegistration, Settings, State, compare, examine};
-pub(crate) use doctor_sim::PROGRAM;
-use doctor_sim::SimulatedSystem;
 use faults::{Layer, Layered};
 use os::{Os, OsResult, U16Str, U16String};
 use os_sim::Sim;
@@ -77,7 +77,7 @@ impl Layer for MountedAt {
 /// A node with its administration, and what is to be examined.
 pub(crate) struct Patient {
     pub(crate) sim: Sim,
-    pub(crate) system: SimulatedSystem,
+    pub(crate) system: FixedSystem,
     pub(crate) settings: Settings,
 }
 
@@ -91,14 +91,14 @@ impl Patient {
         let sim = Sim::from_toml(&change(HEALTHY.to_owned())).expect("a valid description");
         sim.external().mkdir_all(r"C:\etc\kubernetes\logs").expect("a folder");
         let pipes: Vec<String> = ["csi-proxy-disk-v1", "csi-proxy-volume-v1"].map(str::to_owned).into();
-        let mut system = SimulatedSystem::serving(&pipes);
+        let mut system = FixedSystem::serving(&pipes);
         let command_line = format!(r"{PROGRAM} -windows-service -log_file=C:\etc\kubernetes\logs\csi-proxy.log");
         system.service = Some(ServiceRegistration { command_line, account: None, restarts: Ok(true) });
         let settings = Settings {
             node: Config::default(),
             pipes,
-            left_out_groups: None,
-            left_out_pipes: Vec::new(),
+            excluded_groups: None,
+            excluded_pipes: Vec::new(),
             accounts: Vec::new(),
             service: "csiproxy".to_owned(),
             log_file: Some(r"C:\etc\kubernetes\logs\csi-proxy.log".to_owned()),

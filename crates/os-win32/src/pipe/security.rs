@@ -66,12 +66,6 @@ mod tests {
     }
 
     #[test]
-    fn only_administrators_and_the_system_have_access_and_no_one_may_change_it() {
-        let security = Security::administrators().unwrap();
-        assert_eq!(as_written(&security.descriptor.sddl()), "D:P(A;;GRGW;;;SY)(A;;GRGW;;;BA)(A;;RC;;;OW)");
-    }
-
-    #[test]
     fn an_account_with_a_listed_sid_has_access() {
         let security = Security::with_accounts(&["S-1-5-93-2-1"]).unwrap();
         let expected = "D:P(A;;GRGW;;;SY)(A;;GRGW;;;BA)(A;;RC;;;OW)(A;;GRGW;;;S-1-5-93-2-1)";

@@ -1,14 +1,14 @@
 //! A pool of threads with one connection each, and the queue of their requests.
 //!
 //! A deadline ends the wait, not the work. A request that has not started in time is withdrawn and never runs. A method
-//! that has started keeps running, and a [`PendingCall`] reports its end. A thread whose request nobody waits for any
-//! more is replaced, up to a limit: the request may hang forever.
+//! that has started keeps running, and a [`PendingCall`] reports its end. A thread whose caller has stopped waiting may hang
+//! forever, so the pool replaces it, up to a limit.
 //!
-//! A broken connection is replaced. A query is then repeated once. A method is not repeated, because it is unknown
-//! whether the broken connection delivered it: the caller receives the error and must read the state. Reading the
-//! signature of a method before it is sent can be repeated, and detects a connection that broke while it was idle.
+//! The pool replaces a broken connection. It then repeats a query once. It does not repeat a method, because the broken
+//! connection may have delivered it: the caller receives the error and must read the state. Before a method is sent, its
+//! signature is read, which can be repeated and detects a connection that broke while it was idle.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -18,15 +18,15 @@ use os::{CallStatus, Clock, Instance, OsError, OsResult, PendingCall, Returned, 
 
 use crate::clock::Monotonic;
 
-/// The maximum number of connections that serve callers: as many as a worker pool of `storage-ops` has threads, so that a
-/// slow server or disk delays only requests that concern it. A connection is made only when all others are busy, so most
-/// nodes have one or two.
+/// The maximum number of connections that serve callers: the number of threads of a worker pool of `storage-ops`, so that a slow
+/// server or disk delays only its own requests. A connection is made only when all connections are busy, so most nodes have
+/// one or two.
 const MAX_CONNECTIONS: usize = 16;
 
-/// The maximum number of further connections, in place of those whose callers have stopped waiting.
+/// The maximum number of further connections, which replace connections whose callers have stopped waiting.
 const MAX_REPLACEMENTS: usize = 16;
 
-/// How long a request waits for a connection. Its caller's thread waits too, even if the client has gone.
+/// The maximum time that a request waits for a connection. The thread of its caller waits too, even if the client has gone.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The maximum number of requests that wait for a connection. A further request fails with `WMI_QUEUE_FULL`.
@@ -60,135 +60,176 @@ pub(super) trait Session {
 /// The threads of one namespace.
 pub(super) struct Pool<C: Connect> {
     shared: Arc<Shared<C>>,
-    clock: Monotonic,
     start_timeout: Duration,
 }
 
-struct Shared<C> {
+struct Shared<C: Connect> {
     connector: C,
-    queue: Mutex<Queue>,
+    clock: Monotonic,
+    queue: Mutex<Queue<C>>,
+    /// Notified when a request is added, ends or is abandoned.
     changed: Condvar,
 }
 
-#[derive(Default)]
-struct Queue {
-    waiting: VecDeque<Request>,
+struct Queue<C: Connect> {
+    last_id: u64,
+    waiting: VecDeque<Request<C>>,
+    running: BTreeMap<u64, Running>,
     threads: usize,
     idle: usize,
-    /// The threads that run a method.
-    methods: usize,
-    /// The threads that run a request whose caller has stopped waiting.
-    hung: usize,
     closed: bool,
 }
 
-impl Queue {
+/// Runs a request and stores its result.
+type Work<C> = Box<dyn FnOnce(&Shared<C>, &mut Option<<C as Connect>::Session>) + Send>;
+
+/// A request that no thread has started.
+struct Request<C: Connect> {
+    id: u64,
+    is_method: bool,
+    deadline: Time,
+    work: Work<C>,
+}
+
+/// A request that a thread runs.
+struct Running {
+    is_method: bool,
+    /// Whether the caller has stopped waiting.
+    is_abandoned: bool,
+    /// The function to call at the end of the request.
+    then: Option<Box<dyn FnOnce() + Send>>,
+}
+
+/// The id of a request that is still running at its deadline.
+struct StillRunning(u64);
+
+impl<C: Connect> Queue<C> {
+    /// Returns the number of threads that run a method.
+    fn methods(&self) -> usize {
+        self.running.values().filter(|running| running.is_method).count()
+    }
+
+    /// Returns the number of threads that run a request whose caller has stopped waiting.
+    fn hung(&self) -> usize {
+        self.running.values().filter(|running| running.is_abandoned).count()
+    }
+
     fn max_threads(&self) -> usize {
-        MAX_CONNECTIONS + self.hung.min(MAX_REPLACEMENTS)
+        MAX_CONNECTIONS + self.hung().min(MAX_REPLACEMENTS)
     }
 
-    /// Takes the first request that may start. Methods leave one thread to queries, which end at their deadlines.
-    fn take(&mut self) -> Option<Request> {
-        let methods_may_start = self.methods + 1 < self.max_threads();
-        let may_start = |request: &Request| methods_may_start || matches!(request, Request::Query { .. });
+    /// Takes the first request that may start. Methods leave one thread to queries, which end at their deadlines. The caller of
+    /// a request whose deadline has passed withdraws it.
+    fn take(&mut self, now: Time) -> Option<Request<C>> {
+        let methods_may_start = self.methods() + 1 < self.max_threads();
+        let may_start = |request: &Request<C>| now < request.deadline && (methods_may_start || !request.is_method);
         let request = self.waiting.remove(self.waiting.iter().position(may_start)?)?;
-        self.methods += usize::from(request.is_method());
+        let running = Running { is_method: request.is_method, is_abandoned: false, then: None };
+        self.running.insert(request.id, running);
         Some(request)
-    }
-}
-
-enum Request {
-    Query { wql: String, completion: Arc<Completion<Vec<Instance>>> },
-    Call { method: Method, completion: Arc<Completion<Returned>> },
-}
-
-impl Request {
-    fn is_withdrawn(&self) -> bool {
-        match self {
-            Self::Query { completion, .. } => completion.is_withdrawn(),
-            Self::Call { completion, .. } => completion.is_withdrawn(),
-        }
-    }
-
-    fn is_method(&self) -> bool {
-        matches!(self, Self::Call { .. })
     }
 }
 
 impl<C: Connect> Pool<C> {
     pub(super) fn new(connector: C, clock: Monotonic) -> Self {
-        let shared = Shared { connector, queue: Mutex::default(), changed: Condvar::new() };
-        Self { shared: Arc::new(shared), clock, start_timeout: START_TIMEOUT }
+        let (waiting, running) = (VecDeque::new(), BTreeMap::new());
+        let queue = Queue { last_id: 0, waiting, running, threads: 0, idle: 0, closed: false };
+        let shared = Shared { connector, clock, queue: Mutex::new(queue), changed: Condvar::new() };
+        Self { shared: Arc::new(shared), start_timeout: START_TIMEOUT }
     }
 
     pub(super) fn query(&self, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
-        let completion = self.completion(deadline);
-        self.submit(Request::Query { wql: wql.to_owned(), completion: Arc::clone(&completion) })?;
-        match self.wait(&completion) {
-            WaitOutcome::Ended(result) => result,
-            // A query that is running ends at the same deadline, and its session is free again.
-            WaitOutcome::Withdrawn | WaitOutcome::Running => Err(OsError::WMI_TIMED_OUT),
-        }
+        let wql = wql.to_owned();
+        let work = move |shared: &Shared<C>, session: &mut Option<C::Session>| {
+            shared.with_session(session, |session| session.query(&wql, deadline))
+        };
+        // A query that is running ends at the same deadline, and its session is free again.
+        self.request(false, deadline, work)?.map_err(|StillRunning(_)| OsError::WMI_TIMED_OUT)
     }
 
     pub(super) fn call(&self, method: Method, deadline: Time) -> OsResult<CallStatus> {
-        let completion = self.completion(deadline);
-        self.submit(Request::Call { method, completion: Arc::clone(&completion) })?;
-        match self.wait(&completion) {
-            WaitOutcome::Ended(result) => result.map(CallStatus::Done),
-            WaitOutcome::Withdrawn => Err(OsError::WMI_TIMED_OUT),
-            WaitOutcome::Running => Ok(CallStatus::StillRunning(Box::new(RunningMethod(completion)))),
+        let work = move |shared: &Shared<C>, session: &mut Option<C::Session>| shared.call(session, &method);
+        Ok(match self.request(true, deadline, work)? {
+            Ok(returned) => CallStatus::Done(returned),
+            Err(StillRunning(id)) => {
+                CallStatus::StillRunning(Box::new(RunningMethod { id, shared: Arc::clone(&self.shared) }))
+            }
+        })
+    }
+
+    /// Queues a request and waits for its result until the deadline.
+    fn request<T: Send + 'static>(
+        &self,
+        is_method: bool,
+        deadline: Time,
+        work: impl FnOnce(&Shared<C>, &mut Option<C::Session>) -> OsResult<T> + Send + 'static,
+    ) -> OsResult<Result<T, StillRunning>> {
+        let result = Arc::new(Mutex::new(None));
+        let slot = Arc::clone(&result);
+        let work = move |shared: &Shared<C>, session: &mut Option<C::Session>| {
+            // A panic fails this request and does not end the thread.
+            let ended = panic::catch_unwind(AssertUnwindSafe(|| work(shared, session)));
+            *lock(&slot) = Some(ended.unwrap_or(Err(OsError::WBEM_FAILED)));
+        };
+        let id = self.submit(is_method, deadline, Box::new(work))?;
+        if !self.wait(id, deadline)? {
+            return Ok(Err(StillRunning(id)));
         }
+        let result = lock(&result).take();
+        result.unwrap_or(Err(OsError::WBEM_FAILED)).map(Ok)
     }
 
-    fn completion<T>(&self, deadline: Time) -> Arc<Completion<T>> {
-        let start_by = deadline.min(self.clock.now() + self.start_timeout);
-        Arc::new(Completion { deadline, start_by, clock: self.clock, state: Mutex::default(), changed: Condvar::new() })
-    }
-
-    fn submit(&self, request: Request) -> OsResult<()> {
+    fn submit(&self, is_method: bool, deadline: Time, work: Work<C>) -> OsResult<u64> {
         let mut queue = lock(&self.shared.queue);
-        if queue.waiting.len() >= QUEUE_CAPACITY {
-            queue.waiting.retain(|request| !request.is_withdrawn());
-        }
         if queue.waiting.len() >= QUEUE_CAPACITY {
             return Err(OsError::WMI_QUEUE_FULL);
         }
-        queue.waiting.push_back(request);
+        queue.last_id += 1;
+        let id = queue.last_id;
+        queue.waiting.push_back(Request { id, is_method, deadline, work });
         self.start_thread_if_needed(&mut queue);
         if queue.threads == 0 {
             queue.waiting.pop_back();
             return Err(OsError::NOT_ENOUGH_MEMORY);
         }
-        Ok(())
+        Ok(id)
     }
 
     /// Starts a thread if more requests wait than threads. The existing threads serve them if that fails.
-    fn start_thread_if_needed(&self, queue: &mut Queue) {
+    fn start_thread_if_needed(&self, queue: &mut Queue<C>) {
         if queue.waiting.len() > queue.idle && queue.threads < queue.max_threads() {
             let shared = Arc::clone(&self.shared);
             let started = thread::Builder::new().name("wmi".to_owned()).spawn(move || shared.run_worker());
             queue.threads += usize::from(started.is_ok());
         }
-        // All of them, because not each may start each request.
+        // Wake all threads, because not every thread may start every request.
         self.shared.changed.notify_all();
     }
 
-    /// Waits for the result until the deadline. Replaces the thread of a request that is still running then.
-    fn wait<T>(&self, completion: &Completion<T>) -> WaitOutcome<T> {
+    /// Waits for the end of a request until its deadline, and returns whether it has ended. Withdraws a request that has not
+    /// started in time. Replaces the thread of a request that is still running at the deadline.
+    fn wait(&self, id: u64, deadline: Time) -> OsResult<bool> {
+        let start_by = deadline.min(self.shared.clock.now() + self.start_timeout);
+        let mut queue = lock(&self.shared.queue);
         loop {
-            match completion.wait() {
-                WaitOutcome::Running => {
-                    let mut queue = lock(&self.shared.queue);
-                    // Under the lock of the queue, so that the thread counts itself out only after this.
-                    if completion.abandon() {
-                        queue.hung += 1;
-                        self.start_thread_if_needed(&mut queue);
-                        return WaitOutcome::Running;
-                    }
+            let now = self.shared.clock.now();
+            let until = if let Some(position) = queue.waiting.iter().position(|request| request.id == id) {
+                if now >= start_by {
+                    queue.waiting.remove(position);
+                    return Err(OsError::WMI_TIMED_OUT);
                 }
-                outcome => return outcome,
-            }
+                start_by
+            } else if let Some(running) = queue.running.get_mut(&id) {
+                if now >= deadline {
+                    running.is_abandoned = true;
+                    self.start_thread_if_needed(&mut queue);
+                    return Ok(false);
+                }
+                deadline
+            } else {
+                return Ok(true);
+            };
+            queue = self.shared.changed.wait_timeout(queue, until - now).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
@@ -205,38 +246,33 @@ impl<C: Connect> Shared<C> {
     /// Runs requests until the pool is dropped or has too many threads.
     fn run_worker(&self) {
         let mut session = None;
-        while let Some(request) = self.next_request() {
-            let is_method = request.is_method();
-            let was_abandoned = match request {
-                Request::Query { wql, completion } => {
-                    let deadline = completion.deadline;
-                    completion.run(|| self.with_session(&mut session, |session| session.query(&wql, deadline)))
+        let mut queue = lock(&self.queue);
+        loop {
+            let Some(request) = queue.take(self.clock.now()) else {
+                if queue.closed {
+                    return;
                 }
-                Request::Call { method, completion } => completion.run(|| self.call(&mut session, &method)),
+                queue.idle += 1;
+                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue.idle -= 1;
+                continue;
             };
-            let mut queue = lock(&self.queue);
-            queue.methods -= usize::from(is_method);
-            queue.hung -= usize::from(was_abandoned);
+            drop(queue);
+            (request.work)(self, &mut session);
+            // Keep the lock until the thread waits or takes the next request: the caller then finds this thread idle and its
+            // next request starts no other thread.
+            queue = lock(&self.queue);
+            let ended = queue.running.remove(&request.id);
+            self.changed.notify_all();
+            if let Some(then) = ended.and_then(|running| running.then) {
+                drop(queue);
+                let _ = panic::catch_unwind(AssertUnwindSafe(then));
+                queue = lock(&self.queue);
+            }
             if queue.threads > queue.max_threads() {
                 queue.threads -= 1;
                 return;
             }
-        }
-    }
-
-    /// Waits for the next request. Returns `None` when the pool is dropped.
-    fn next_request(&self) -> Option<Request> {
-        let mut queue = lock(&self.queue);
-        loop {
-            if let Some(request) = queue.take() {
-                return Some(request);
-            }
-            if queue.closed {
-                return None;
-            }
-            queue.idle += 1;
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
-            queue.idle -= 1;
         }
     }
 
@@ -281,10 +317,10 @@ impl<C: Connect> Shared<C> {
     }
 }
 
-/// Returns whether an error of a call blames its request. After any other error the connection may be broken: which codes
-/// COM and RPC return then is documented nowhere.
+/// Returns whether the request, not the connection, caused an error. After all other errors the connection may be broken: no
+/// document lists the codes that COM and RPC then return.
 fn blames_request(error: OsError) -> bool {
-    /// The codes of WMI by which the service, not the request, fails.
+    /// The codes of WMI for a failure of the service.
     const OF_SERVICE: [OsError; 6] = [
         OsError::WBEM_TRANSPORT_FAILURE,
         OsError::WBEM_CALL_CANCELLED,
@@ -302,105 +338,20 @@ fn blames_request(error: OsError) -> bool {
     }
 }
 
-/// The state of a request, shared by its caller and the thread that runs it.
-struct Completion<T> {
-    deadline: Time,
-    /// When the request is withdrawn unless it has started.
-    start_by: Time,
-    clock: Monotonic,
-    state: Mutex<State<T>>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-enum State<T> {
-    /// No thread has started the request.
-    #[default]
-    Queued,
-    /// No thread will start the request.
-    Withdrawn,
-    /// A thread runs the request.
-    Running,
-    /// A thread runs the request, for which its caller no longer waits, and then calls the function.
-    Abandoned(Option<Box<dyn FnOnce() + Send>>),
-    /// The request has ended. The result is `None` after the caller has taken it.
-    Ended(Option<OsResult<T>>),
-}
-
-/// The result of a wait that ends at the deadline.
-enum WaitOutcome<T> {
-    Ended(OsResult<T>),
-    Withdrawn,
-    Running,
-}
-
-impl<T> Completion<T> {
-    fn is_withdrawn(&self) -> bool {
-        matches!(*lock(&self.state), State::Withdrawn)
-    }
-
-    /// Does the work and stores the result, unless the deadline has passed. Returns whether the caller stopped waiting
-    /// meanwhile.
-    fn run(&self, work: impl FnOnce() -> OsResult<T>) -> bool {
-        {
-            let mut state = lock(&self.state);
-            if !matches!(*state, State::Queued) || self.clock.now() >= self.deadline {
-                return false; // the caller withdraws the request, or has withdrawn it
-            }
-            *state = State::Running;
-        }
-        // A panic fails this request and does not end the thread.
-        let result = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(OsError::WBEM_FAILED));
-        let before = std::mem::replace(&mut *lock(&self.state), State::Ended(Some(result)));
-        self.changed.notify_all();
-        let State::Abandoned(then) = before else { return false };
-        if let Some(then) = then {
-            let _ = panic::catch_unwind(AssertUnwindSafe(then));
-        }
-        true
-    }
-
-    /// Waits for the result until the deadline. Withdraws the request if it has not started in time.
-    fn wait(&self) -> WaitOutcome<T> {
-        let mut state = lock(&self.state);
-        loop {
-            let now = self.clock.now();
-            let until = match &mut *state {
-                State::Ended(result) => return WaitOutcome::Ended(result.take().unwrap_or(Err(OsError::WBEM_FAILED))),
-                State::Queued if now < self.start_by => self.start_by,
-                State::Running if now < self.deadline => self.deadline,
-                State::Running | State::Abandoned(_) => return WaitOutcome::Running,
-                State::Queued | State::Withdrawn => {
-                    *state = State::Withdrawn;
-                    return WaitOutcome::Withdrawn;
-                }
-            };
-            state = self.changed.wait_timeout(state, until - now).unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    /// Notes that the caller no longer waits. Returns false if the request is not running.
-    fn abandon(&self) -> bool {
-        let mut state = lock(&self.state);
-        let is_running = matches!(*state, State::Running);
-        if is_running {
-            *state = State::Abandoned(None);
-        }
-        is_running
-    }
-}
-
 /// A method that is still running at its deadline.
-struct RunningMethod(Arc<Completion<Returned>>);
+struct RunningMethod<C: Connect> {
+    id: u64,
+    shared: Arc<Shared<C>>,
+}
 
-impl PendingCall for RunningMethod {
+impl<C: Connect> PendingCall for RunningMethod<C> {
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
-        let mut state = lock(&self.0.state);
-        if let State::Abandoned(waiter) = &mut *state {
-            *waiter = Some(then);
+        let mut queue = lock(&self.shared.queue);
+        if let Some(running) = queue.running.get_mut(&self.id) {
+            running.then = Some(then);
             return;
         }
-        drop(state);
+        drop(queue);
         then();
     }
 }

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ptr;
 
-use os::{Clock as _, Instance, Namespace, OsError, OsResult, Returned, Time, Value};
+use os::{Clock as _, Instance, Namespace, OsError, OsResult, Returned, Time, Value, class_of};
 use windows::Win32::System::Com::{
     CLSCTX_INPROC_SERVER, COINIT_MULTITHREADED, CoCreateInstance, CoInitializeEx, CoInitializeSecurity,
     CoSetProxyBlanket, CoUninitialize, EOAC_NONE, RPC_C_AUTHN_LEVEL_PKT_PRIVACY, RPC_C_IMP_LEVEL_IMPERSONATE,
@@ -147,23 +147,18 @@ impl pool::Session for Session {
 }
 
 impl Session {
-    /// Returns the class or instance at `path`.
-    fn object(&self, path: &str) -> OsResult<IWbemClassObject> {
-        let mut object = None;
-        // SAFETY: the interface and the path are valid; `object` outlives the call.
-        unsafe {
-            self.services.GetObject(&BSTR::from(path), WBEM_GENERIC_FLAG_TYPE(0), None, Some(&raw mut object), None)
-        }
-        .map_err(com)?;
-        object.ok_or(OsError::WBEM_FAILED)
-    }
-
-    /// Returns a class.
-    ///
-    /// Errors: `WBEM_INVALID_CLASS` if it does not exist, also where WMI only says that it cannot find the object.
+    /// Returns the definition of a class.
     fn class(&self, name: &str) -> OsResult<IWbemClassObject> {
-        self.object(name)
-            .map_err(|code| if code == OsError::WBEM_NOT_FOUND { OsError::WBEM_INVALID_CLASS } else { code })
+        let mut class = None;
+        // SAFETY: the interface and the name are valid; `class` outlives the call.
+        unsafe {
+            self.services.GetObject(&BSTR::from(name), WBEM_GENERIC_FLAG_TYPE(0), None, Some(&raw mut class), None)
+        }
+        .map_err(|error| match com(error) {
+            OsError::WBEM_NOT_FOUND => OsError::WBEM_INVALID_CLASS,
+            code => code,
+        })?;
+        class.ok_or(OsError::WBEM_FAILED)
     }
 }
 
@@ -183,11 +178,6 @@ fn next(
 /// Returns the class whose instances a query `SELECT ... FROM <class>` returns.
 fn class_in(wql: &str) -> Option<&str> {
     wql.split_once(" FROM ").and_then(|(_, rest)| rest.split_whitespace().next())
-}
-
-/// Returns the class in `MSFT_Disk.ObjectId="..."`, `MSFT_StorageSetting=@` or `MSFT_Disk`.
-fn class_of(path: &str) -> &str {
-    path.split(['.', '=']).next().unwrap_or(path)
 }
 
 /// Encrypts the calls through this proxy and lets WMI impersonate this account, regardless of the defaults of the

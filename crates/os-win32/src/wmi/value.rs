@@ -22,7 +22,7 @@ pub(super) fn instance(object: &IWbemClassObject) -> OsResult<Instance> {
         let value = property(&object, &name).unwrap_or(Value::Null);
         instance.properties.insert(name, value);
     }
-    // An embedded object has no path, nor has the result of a query without the key.
+    // An embedded object and the result of a query without the key have no path.
     if let Ok(Value::Text(path)) = property(&object, "__RELPATH") {
         // Wine includes terminating zeros.
         path.trim_end_matches('\0').clone_into(&mut instance.path);

@@ -1,6 +1,5 @@
 //! Who has access to files and folders.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -36,17 +35,6 @@ fn a_folder_has_the_access_that_it_was_created_with() {
     }
     assert_eq!(closed, ["S-1-5-18", "S-1-5-32-544"]);
     assert_eq!(open, ["S-1-5-18", "S-1-5-32-544", "S-1-1-0"]);
-}
-
-#[test]
-fn a_file_inherits_the_access_of_its_folder() {
-    let scratch = Scratch::new("file-security-inherited");
-    let open = scratch.join("open");
-    create_folder(&open, EVERYONE_TOO).unwrap();
-    fs::write(open.join("file"), "content").unwrap();
-    if !writers(&open.join("file")).contains(&"S-1-1-0".to_owned()) {
-        skipped_by_wine("a file does not inherit the access of its folder");
-    }
 }
 
 #[test]

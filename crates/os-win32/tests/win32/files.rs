@@ -4,9 +4,9 @@ use std::fs;
 
 use crate::scratch::{Scratch, directory, wide};
 use crate::skip::skipped;
-use os::abi::{FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FileBasicInfo, FileIdBothDirInfo};
-use os::{Access, FileInfo, Handle, Open, Options, Os as _, OsError, PathForm, U16String};
-use zerocopy::{FromBytes, IntoBytes};
+use os::abi::FileIdBothDirInfo;
+use os::{Access, Handle, Open, Options, Os as _, OsError, PathForm, U16String};
+use zerocopy::FromBytes;
 
 /// Opens a link itself and not its target, as the storage operations do.
 fn itself(access: Access) -> Open {
@@ -74,27 +74,6 @@ fn names_may_have_any_characters() {
 }
 
 #[test]
-fn a_path_of_several_names_is_opened_below_a_directory() {
-    let scratch = Scratch::new("below");
-    fs::create_dir_all(scratch.join("a/b")).unwrap();
-    fs::write(scratch.join("a/b/file"), "content").unwrap();
-    let parent = scratch.open();
-    for (path, outcome) in [
-        ("a", None),
-        (r"a\B", None),
-        (r"a\b\file", None),
-        (r"a\b\missing", Some(OsError::FILE_NOT_FOUND)),
-        (r"a\missing\b", Some(OsError::PATH_NOT_FOUND)),
-        (r"a\b\file\x", Some(OsError::PATH_NOT_FOUND)),
-    ] {
-        let opened = parent.open_below(&wide(path), &itself(Access::READ_ATTRIBUTES));
-        assert_eq!(opened.err(), outcome, "{path}");
-    }
-    let created = parent.open_below(&wide(r"a\b\new"), &Open::new_directory(Access::READ_ATTRIBUTES)).unwrap();
-    assert!(created.final_path(PathForm::Dos).unwrap().to_string().unwrap().ends_with(r"\a\b\new"));
-}
-
-#[test]
 fn a_path_longer_than_nt_allows_is_refused() {
     let scratch = Scratch::new("toolong");
     let path = scratch.nt("").join(&wide(&"n".repeat(33_000)));
@@ -113,28 +92,4 @@ fn a_short_name_opens_the_file_with_the_long_name() {
     let opened = parent.open_child(&short, &directory()).unwrap();
     let path = opened.final_path(PathForm::Dos).unwrap().to_string().unwrap();
     assert!(path.ends_with(r"\A rather long name.directory"), "{path}");
-}
-
-#[test]
-fn a_buffer_may_have_any_alignment() {
-    let scratch = Scratch::new("misaligned");
-    fs::write(scratch.join("file"), "x").unwrap();
-    let parent = scratch.open();
-    let access = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
-    let file = parent.open_child(&wide("file"), &itself(access)).unwrap();
-    let mut buffer = vec![0_u8; 4096];
-    for skip in 0..8 {
-        let size = size_of::<FileBasicInfo>();
-        let read_only = FileBasicInfo { attributes: FILE_ATTRIBUTE_READONLY, ..FileBasicInfo::default() };
-        buffer[skip..skip + size].copy_from_slice(read_only.as_bytes());
-        file.set(FileInfo::Basic, &buffer[skip..skip + size]).unwrap();
-        file.query(FileInfo::Basic, &mut buffer[skip..skip + size]).unwrap();
-        let (read, _) = FileBasicInfo::read_from_prefix(&buffer[skip..]).unwrap();
-        assert_eq!(read.attributes & FILE_ATTRIBUTE_READONLY, FILE_ATTRIBUTE_READONLY);
-        let normal = FileBasicInfo { attributes: FILE_ATTRIBUTE_NORMAL, ..FileBasicInfo::default() };
-        file.set(FileInfo::Basic, normal.as_bytes()).unwrap();
-        parent.list(true, &mut buffer[skip..]).unwrap();
-        let (head, _) = FileIdBothDirInfo::read_from_prefix(&buffer[skip..]).unwrap();
-        assert_ne!(head.file_name_length, 0);
-    }
 }

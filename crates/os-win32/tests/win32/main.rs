@@ -1,16 +1,15 @@
 //! Tests of every primitive on Windows, or on Wine as far as Wine supports it.
 //!
-//! A test that needs what the system does not support prints a line `skipped: <test>: <why>`.
+//! A test that needs a function which the system lacks prints a line `skipped: <test>: <why>`.
 #![cfg(windows)]
 
 mod control;
 mod file_security;
 mod files;
-mod firmware;
-mod own_process;
 mod pipes;
 mod scratch;
 mod services;
 mod skip;
+mod system;
 mod volumes;
 mod wmi;

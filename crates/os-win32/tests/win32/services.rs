@@ -3,13 +3,12 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-use std::sync::mpsc;
 use std::time::Duration;
 
 use csi_proxy_os_win32::Windows;
 use os::{CallStatus, MethodCall, Namespace, Os as _, OsError, Returned, Service, ServiceAccess};
 use windows_service::service::{
-    ServiceAccess as Access, ServiceDependency, ServiceErrorControl, ServiceInfo, ServiceStartType, ServiceType,
+    ServiceAccess as Access, ServiceErrorControl, ServiceInfo, ServiceStartType, ServiceType,
 };
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
@@ -30,12 +29,6 @@ struct Installed {
 impl Installed {
     fn new(test: &str) -> Self {
         Self::install(Self::description(test))
-    }
-
-    /// Installs a service that depends on `other`.
-    fn depending(test: &str, other: &Self) -> Self {
-        let dependencies = vec![ServiceDependency::Service((&other.name).into())];
-        Self::install(ServiceInfo { dependencies, ..Self::description(test) })
     }
 
     /// Returns the default configuration of a service.
@@ -138,15 +131,6 @@ fn a_service_starts_and_stops() {
 }
 
 #[test]
-fn a_service_that_does_not_exist_and_an_invalid_name_are_different_errors() {
-    let _turn = turn();
-    let windows = Windows::new();
-    let open = |name| windows.open_service(&wide(name), ServiceAccess::Query).err();
-    assert_eq!(open("csi-proxy-test-no-such-service"), Some(OsError::SERVICE_DOES_NOT_EXIST));
-    assert_eq!(open(r"a\b/c"), Some(OsError::INVALID_NAME));
-}
-
-#[test]
 fn a_disabled_service_does_not_start() {
     let _turn = turn();
     let service = Installed::install(ServiceInfo {
@@ -171,73 +155,14 @@ fn a_service_opened_for_queries_cannot_be_started_or_stopped() {
 }
 
 #[test]
-fn running_dependents_are_listed_in_the_order_to_stop_them_and_prevent_a_stop() {
-    let _turn = turn();
-    let base = Installed::new("base");
-    let middle = Installed::depending("middle", &base);
-    let top = Installed::depending("top", &middle);
-    let dependents = || base.open(ServiceAccess::Stop).active_dependents().unwrap();
-    assert!(dependents().is_empty(), "stopped services are not listed");
-    for service in [&base, &middle, &top] {
-        service.start();
-    }
-    if dependents().is_empty() {
-        return skipped_by_wine("EnumDependentServicesW lists nothing");
-    }
-    assert_eq!(dependents(), [wide(&top.name), wide(&middle.name)]);
-    assert_eq!(base.open(ServiceAccess::Stop).stop(), Err(OsError::DEPENDENT_SERVICES_RUNNING));
-    for service in [&top, &middle, &base] {
-        service.stop();
-    }
-}
-
-#[test]
-fn more_dependents_than_fit_into_the_first_buffer_are_all_listed() {
-    let _turn = turn();
-    let base = Installed::new("many");
-    let others: Vec<_> = (0..4).map(|number| Installed::depending(&format!("many-{number}"), &base)).collect();
-    base.start();
-    for other in &others {
-        other.start();
-    }
-    let mut listed = base.open(ServiceAccess::Stop).active_dependents().unwrap();
-    if listed.is_empty() {
-        return skipped_by_wine("EnumDependentServicesW lists nothing");
-    }
-    listed.sort();
-    let expected: Vec<_> = others.iter().map(|other| wide(&other.name)).collect();
-    assert_eq!(listed, expected);
-}
-
-/// Calls `StartService` of the service's WMI object, which returns when the service has responded.
-fn start_by_wmi(service: &Installed, timeout: Duration) -> CallStatus {
-    let wmi = service.windows.wmi();
-    let clock = service.windows.clock();
-    let wql = format!("SELECT * FROM Win32_Service WHERE Name='{}'", service.name);
-    let found = wmi.query(Namespace::CimV2, &wql, clock.now() + Duration::from_mins(1)).unwrap();
-    wmi.call(&MethodCall::new(Namespace::CimV2, &found[0].path, "StartService", &[]), clock.now() + timeout).unwrap()
-}
-
-#[test]
 fn a_method_of_an_instance_is_called_on_that_instance() {
     let _turn = turn();
     let service = Installed::new("instance");
-    let status = start_by_wmi(&service, Duration::from_mins(1));
+    let wmi = service.windows.wmi();
+    let deadline = service.windows.clock().now() + Duration::from_mins(1);
+    let wql = format!("SELECT * FROM Win32_Service WHERE Name='{}'", service.name);
+    let found = wmi.query(Namespace::CimV2, &wql, deadline).unwrap();
+    let status = wmi.call(&MethodCall::new(Namespace::CimV2, &found[0].path, "StartService", &[]), deadline).unwrap();
     assert!(matches!(status, CallStatus::Done(Returned { code: 0, .. })));
-    service.wait_until(RUNNING);
-}
-
-#[test]
-fn a_method_that_has_not_ended_at_its_deadline_keeps_running_and_reports_its_end() {
-    let _turn = turn();
-    let mut description = Installed::description("slow");
-    description.launch_arguments.push("2000".into());
-    let service = Installed::install(description);
-    let CallStatus::StillRunning(pending) = start_by_wmi(&service, Duration::from_millis(500)) else {
-        panic!("a service that sleeps for two seconds started within half a second");
-    };
-    let (ended, has_ended) = mpsc::channel();
-    pending.when_ended(Box::new(move || ended.send(()).unwrap()));
-    has_ended.recv_timeout(Duration::from_mins(1)).unwrap();
     service.wait_until(RUNNING);
 }

@@ -1,4 +1,4 @@
-//! Skipping a test on a system that lacks what it needs.
+//! Skipping a test on a system that lacks a function.
 
 use std::path::Path;
 use std::thread;
@@ -8,7 +8,7 @@ pub(crate) fn skipped(why: &str) {
     println!("skipped: {}: {why}", thread::current().name().unwrap_or("a test"));
 }
 
-/// Skips like [`skipped`] what Windows supports and Wine does not. On Windows, the test fails.
+/// Skips a test, like [`skipped`], because Wine lacks a function of Windows. On Windows, the test fails.
 pub(crate) fn skipped_by_wine(why: &str) {
     assert!(is_wine(), "{why}");
     skipped(&format!("{why} (Wine)"));

@@ -3,7 +3,7 @@
 //! <https://learn.microsoft.com/windows/win32/api/winioctl/>
 
 use uuid::{Uuid, uuid};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, FromZeros as _, Immutable, IntoBytes, KnownLayout};
 
 /// The GPT partition type of basic data partitions.
 pub const BASIC_DATA: Uuid = uuid!("ebd0a0a2-b9e5-4433-87c0-68b6b72699c7");
@@ -172,16 +172,11 @@ pub fn gpt_layout(disk_id: Uuid, usable_offset: i64, usable_length: i64, partiti
 pub fn gpt_entry(number: u32, partition_type: Uuid, id: Uuid, offset: i64, length: i64) -> PartitionEntry {
     PartitionEntry {
         style: PartitionStyle::GPT.0,
-        padding: 0,
         offset,
         length,
         number,
-        rewrite: 0,
-        is_service: 0,
-        padding2: [0; 2],
         partition_type: partition_type.to_bytes_le(),
         id: id.to_bytes_le(),
-        attributes: 0,
-        name: [0; 36],
+        ..PartitionEntry::new_zeroed()
     }
 }

@@ -1,18 +1,13 @@
 //! A watchdog: the caller of work on another thread stops waiting if a step of it takes too long.
 
-mod threads;
-
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::WatchedWork;
-use threads::Threads;
 
-static THREADS: Threads = Threads::new();
-
-/// What is known of the work.
+/// The state of the work.
 enum State {
     /// Its current step began at this time.
     Running(Instant),
@@ -68,11 +63,13 @@ impl Watchdog {
 pub(super) fn run(patience: Duration, work: WatchedWork) -> bool {
     let watchdog = Arc::new(Watchdog { state: Mutex::new(State::Running(Instant::now())), ended: Condvar::new() });
     let watched = Arc::clone(&watchdog);
+    let work = Arc::new(Mutex::new(Some(work)));
     let job = move || {
-        let outcome = panic::catch_unwind(AssertUnwindSafe(|| work(&|| watched.step())));
-        watched.end(outcome);
+        let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(work) = work else { return };
+        watched.end(panic::catch_unwind(AssertUnwindSafe(|| work(&|| watched.step()))));
     };
-    if let Err(job) = THREADS.run(Box::new(job)) {
+    if thread::Builder::new().name("device-query".to_owned()).spawn(job.clone()).is_err() {
         // A node that cannot create a thread still gets its answer, without the limit on the time.
         job();
     }

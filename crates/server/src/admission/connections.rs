@@ -9,99 +9,63 @@
 //! A client with a thousand connections thus competes with its own idle ones first. The most it can cost another
 //! client is a connection without calls in flight, which gRPC dials again for the next call.
 
+pub(crate) mod calls;
 mod lru_queue;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::future::{pending, poll_fn};
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use std::{fmt, io, mem};
 
 use authority_filter::AuthorityFilter;
+use storage_ops::ClientId;
 use tokio::io::AsyncRead;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep};
 
+use crate::admission::connections::calls::CallQueue;
 use crate::admission::connections::lru_queue::{EvictionClass, LruQueue, Rank};
-use crate::admission::fair_limiter::FairLimiter;
-use crate::drain::GOAWAY_GRACE;
+use crate::admission::limits::Limits;
 
 /// How many evicted connections may use their grace period at the same time.
 const MAX_LEAVING: usize = 64;
 
-/// The limits on connections and on the calls in flight on them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectionLimits {
-    /// Maximum open connections. At the limit a new connection evicts one without a call in flight.
-    pub open: usize,
-    /// How long a client may take to send its HTTP/2 preface.
-    pub silence: Duration,
-    /// Maximum calls in flight on all connections, from the headers until the client has read the response.
-    ///
-    /// Half of them are kept for the first call of each connection.
-    pub calls: usize,
-}
-
-impl Default for ConnectionLimits {
-    fn default() -> Self {
-        Self { open: 1024, silence: Duration::from_mins(2), calls: 4096 }
-    }
-}
-
-/// The number of a connection; a later connection has a higher one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(u64);
-
-impl ConnectionId {
-    pub(crate) fn number(self) -> u64 {
-        self.0
-    }
-}
-
-impl fmt::Display for ConnectionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 /// The connections of a server, over all its endpoints. Clones share one state.
 #[derive(Clone, Debug)]
-pub struct Connections {
-    limits: ConnectionLimits,
-    state: Arc<Mutex<State>>,
-}
+pub struct Connections(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    members: HashMap<ConnectionId, Member>,
+    limits: Limits,
+    members: HashMap<ClientId, Member>,
     /// The connections without a call, in the order of eviction.
     idle: LruQueue,
-    /// The calls in flight.
-    calls: FairLimiter,
+    /// How many connections have calls in flight.
+    busy: usize,
+    calls: CallQueue,
     /// How many connections have been evicted, have had no call since, and are not closed yet.
     leaving: usize,
     /// The grace periods of the connections that were evicted last.
     grace_periods: VecDeque<oneshot::Sender<()>>,
-    accepted: u64,
-    closed_silent: u64,
-    evicted_silent: u64,
-    evicted_idle: u64,
-    refused_connections_busy: u64,
-    refused_in_flight: u64,
+    /// The counts of what has happened so far. The fields for what is open now are 0.
+    totals: ConnectionCounts,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Member {
+    /// The calls in flight.
     calls: usize,
+    /// The calls that hold a slot.
+    slots: usize,
     /// The entry in the queue of idle connections.
     rank: Option<Rank>,
     /// Taken when eviction is signalled.
     evict: Option<oneshot::Sender<EvictionGrace>>,
     evicted_at: Option<Instant>,
-    /// Whether it does not count as open.
+    /// Whether the connection does not count as open.
     is_leaving: bool,
 }
 
@@ -118,8 +82,12 @@ pub struct ConnectionCounts {
     pub busy: usize,
     /// Evicted connections that are not closed yet and have had no call since.
     pub leaving: usize,
-    /// Calls in flight.
+    /// Calls in flight, from their headers until the client has read the response.
     pub calls: usize,
+    /// Calls that hold a slot.
+    pub running: usize,
+    /// Calls that wait for a slot.
+    pub waiting: usize,
     /// Connections accepted so far.
     pub accepted: u64,
     /// Connections closed because their client sent no preface in time.
@@ -130,43 +98,38 @@ pub struct ConnectionCounts {
     pub evicted_idle: u64,
     /// Calls refused because every other connection had a call in flight, or because theirs had been evicted.
     pub refused_connections_busy: u64,
-    /// Calls refused because too many were in flight.
-    pub refused_in_flight: u64,
+    /// Calls refused because too many waited, or because they waited too long.
+    pub refused_calls: u64,
 }
 
 impl Connections {
     /// Creates a server's set of connections, which is empty.
-    pub fn new(limits: ConnectionLimits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         let state = State {
+            limits,
             members: HashMap::new(),
             idle: LruQueue::default(),
-            calls: FairLimiter::new(limits.calls),
+            busy: 0,
+            calls: CallQueue::new(limits.calls),
             leaving: 0,
             grace_periods: VecDeque::new(),
-            accepted: 0,
-            closed_silent: 0,
-            evicted_silent: 0,
-            evicted_idle: 0,
-            refused_connections_busy: 0,
-            refused_in_flight: 0,
+            totals: ConnectionCounts::default(),
         };
-        Self { limits, state: Arc::new(Mutex::new(state)) }
+        Self(Arc::new(Mutex::new(state)))
     }
 
     /// Adds a connection until the returned guard is dropped, and evicts another at the limit. Never waits.
     pub(crate) fn admit(&self) -> Connection {
         let (evict, evicted) = oneshot::channel();
         let mut state = self.lock();
-        while state.open() >= self.limits.open && state.evict() {}
-        state.accepted += 1;
-        let id = ConnectionId(state.accepted);
-        state
-            .members
-            .insert(id, Member { calls: 0, rank: None, evict: Some(evict), evicted_at: None, is_leaving: false });
+        while state.open() >= state.limits.connections && state.evict() {}
+        state.totals.accepted += 1;
+        let id = ClientId(state.totals.accepted);
+        state.members.insert(id, Member { evict: Some(evict), ..Member::default() });
         state.push_idle(id, EvictionClass::Silent);
         drop(state);
-        let shared = SharedConnection { id, connections: self.clone(), no_calls: Notify::new() };
-        Connection { handle: ConnectionHandle(Arc::new(shared)), evicted }
+        let handle = Arc::new(ConnectionHandle { id, connections: self.clone(), no_calls: Notify::new() });
+        Connection { handle, evicted }
     }
 
     /// How many connections are open, without those that have been evicted.
@@ -178,29 +141,21 @@ impl Connections {
     pub fn counts(&self) -> ConnectionCounts {
         let state = self.lock();
         ConnectionCounts {
-            silent: state.idle.of_class(EvictionClass::Silent).count(),
-            unused: state.idle.of_class(EvictionClass::Unused).count(),
-            idle: state.idle.of_class(EvictionClass::Idle).count(),
-            busy: state.calls.holders(),
+            silent: state.idle.count_of(EvictionClass::Silent),
+            unused: state.idle.count_of(EvictionClass::Unused),
+            idle: state.idle.count_of(EvictionClass::Idle),
+            busy: state.busy,
             leaving: state.leaving,
-            calls: state.calls.in_use(),
-            accepted: state.accepted,
-            closed_silent: state.closed_silent,
-            evicted_silent: state.evicted_silent,
-            evicted_idle: state.evicted_idle,
-            refused_connections_busy: state.refused_connections_busy,
-            refused_in_flight: state.refused_in_flight,
+            calls: state.calls.in_flight(),
+            running: state.calls.running(),
+            waiting: state.calls.waiting().count(),
+            ..state.totals
         }
     }
 
-    /// Returns the open connections without an HTTP/2 preface, oldest first.
-    pub fn silent(&self) -> Vec<ConnectionId> {
-        self.lock().idle.of_class(EvictionClass::Silent).collect()
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code panics while it holds the lock, and each change leaves the state consistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        // No code panics while it holds the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -210,13 +165,13 @@ impl State {
     }
 
     /// Marks a connection as idle now.
-    fn push_idle(&mut self, id: ConnectionId, class: EvictionClass) {
+    fn push_idle(&mut self, id: ClientId, class: EvictionClass) {
         if let Some(member) = self.members.get_mut(&id) {
             member.rank = Some(self.idle.push(id, class));
         }
     }
 
-    fn remove_idle(&mut self, id: ConnectionId) {
+    fn remove_idle(&mut self, id: ClientId) {
         let rank = self.members.get_mut(&id).and_then(|member| member.rank.take());
         if let Some(rank) = rank {
             self.idle.remove(rank);
@@ -231,12 +186,12 @@ impl State {
         member.evicted_at = Some(Instant::now());
         member.is_leaving = true;
         match class {
-            EvictionClass::Silent => self.evicted_silent += 1,
-            EvictionClass::Unused | EvictionClass::Idle => self.evicted_idle += 1,
+            EvictionClass::Silent => self.totals.evicted_silent += 1,
+            EvictionClass::Unused | EvictionClass::Idle => self.totals.evicted_idle += 1,
         }
         let (revoke, revoked) = oneshot::channel();
         if let Some(evict) = member.evict.take() {
-            // A connection that is closing at this moment does not receive the signal and needs none.
+            // A connection that is closing does not receive the signal, and does not need it.
             let _ = evict.send(EvictionGrace(revoked));
         }
         self.leaving += 1;
@@ -251,46 +206,25 @@ impl State {
     }
 }
 
-/// Why a connection without an HTTP/2 preface is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NoPreface {
-    /// The client did not send it in time.
-    TimedOut(Duration),
-    /// The connection was evicted first.
-    Evicted,
-}
-
-impl fmt::Display for NoPreface {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TimedOut(time) => write!(f, "no HTTP/2 preface received within {} s", time.as_secs()),
-            Self::Evicted => f.write_str("no HTTP/2 preface received, and evicted for another connection"),
-        }
-    }
-}
-
-impl std::error::Error for NoPreface {}
-
-impl From<NoPreface> for io::Error {
-    fn from(reason: NoPreface) -> Self {
-        Self::new(io::ErrorKind::ConnectionAborted, reason)
-    }
+/// Returns the error of a connection that is closed because its client has sent no HTTP/2 preface.
+fn no_preface(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, format!("no HTTP/2 preface received{reason}"))
 }
 
 /// One open connection; counted until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    handle: ConnectionHandle,
+    handle: Arc<ConnectionHandle>,
     evicted: oneshot::Receiver<EvictionGrace>,
 }
 
 impl Connection {
-    pub(crate) fn id(&self) -> ConnectionId {
-        self.handle.id()
+    pub(crate) fn id(&self) -> ClientId {
+        self.handle.id
     }
 
     /// The handle by which calls refer to the connection.
-    pub(crate) fn handle(&self) -> &ConnectionHandle {
+    pub(crate) fn handle(&self) -> &Arc<ConnectionHandle> {
         &self.handle
     }
 
@@ -298,14 +232,14 @@ impl Connection {
     ///
     /// Until then a connection costs no HTTP/2 state.
     pub(crate) async fn preface<S: AsyncRead + Unpin>(&mut self, stream: &mut AuthorityFilter<S>) -> io::Result<()> {
-        let limit = self.connections().limits.silence;
+        let limit = self.connections().lock().limits.silence;
         tokio::select! {
             biased;
-            _ = self.evicted() => Err(NoPreface::Evicted.into()),
+            _ = self.evicted() => Err(no_preface(", and evicted for another connection")),
             preface = stream.preface() => {
                 preface?;
                 let mut state = self.connections().lock();
-                // A connection that was evicted at this moment is in no class any more.
+                // A connection that has just been evicted is in no class.
                 if state.members.get(&self.id()).is_some_and(|member| member.rank.is_some()) {
                     state.remove_idle(self.id());
                     state.push_idle(self.id(), EvictionClass::Unused);
@@ -313,8 +247,8 @@ impl Connection {
                 Ok(())
             }
             () = sleep(limit) => {
-                self.connections().lock().closed_silent += 1;
-                Err(NoPreface::TimedOut(limit).into())
+                self.connections().lock().totals.closed_silent += 1;
+                Err(no_preface(&format!(" within {} s", limit.as_secs())))
             }
         }
     }
@@ -323,7 +257,7 @@ impl Connection {
     pub(crate) async fn evicted(&mut self) -> EvictionGrace {
         match poll_fn(|cx| Pin::new(&mut self.evicted).poll(cx)).await {
             Ok(grace) => grace,
-            // The sender is dropped unused only when this guard removes its own entry.
+            // The sender is dropped unused only by the drop of this guard.
             Err(_) => pending().await,
         }
     }
@@ -331,7 +265,7 @@ impl Connection {
     /// Waits until no call is in flight on an evicted connection.
     pub(crate) async fn no_calls(&self) {
         while self.calls() > 0 {
-            self.handle.0.no_calls.notified().await;
+            self.handle.no_calls.notified().await;
         }
     }
 
@@ -341,7 +275,7 @@ impl Connection {
     }
 
     fn connections(&self) -> &Connections {
-        &self.handle.0.connections
+        &self.handle.connections
     }
 }
 
@@ -350,8 +284,9 @@ impl Drop for Connection {
         let mut state = self.connections().lock();
         state.remove_idle(self.id());
         if let Some(member) = state.members.remove(&self.id()) {
-            state.calls.remove_holder(member.calls);
+            state.busy -= usize::from(member.calls > 0);
             state.leaving -= usize::from(member.is_leaving);
+            state.calls.remove_connection(self.id(), member.slots);
         }
     }
 }
@@ -369,91 +304,10 @@ impl EvictionGrace {
     }
 }
 
+/// A connection, as its calls refer to it. It may outlive the [`Connection`].
 #[derive(Debug)]
-struct SharedConnection {
-    id: ConnectionId,
+pub(crate) struct ConnectionHandle {
+    pub(crate) id: ClientId,
     connections: Connections,
     no_calls: Notify,
-}
-
-/// A connection, as its calls refer to it. It may outlive the [`Connection`].
-#[derive(Clone, Debug)]
-pub(crate) struct ConnectionHandle(Arc<SharedConnection>);
-
-/// Why a call is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallRefused {
-    /// At the limit of open connections, every other connection has a call in flight.
-    ConnectionsBusy,
-    /// The grace period of the connection, which was evicted, is over.
-    Evicted,
-    /// Too many calls are in flight, or too many of this connection for the capacity that is left.
-    TooManyInFlight,
-}
-
-impl fmt::Display for CallRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ConnectionsBusy => "too many connections have calls in flight; try again later",
-            Self::Evicted => "csi-proxy is closing this connection to make room for others; connect again",
-            Self::TooManyInFlight => "too many calls are in flight; try again later",
-        })
-    }
-}
-
-impl std::error::Error for CallRefused {}
-
-impl ConnectionHandle {
-    pub(crate) fn id(&self) -> ConnectionId {
-        self.0.id
-    }
-
-    /// Counts a call on the connection until the returned guard is dropped. Until then the connection
-    /// is not evicted.
-    pub(crate) fn begin_call(&self) -> Result<InFlightCall, CallRefused> {
-        let mut guard = self.0.connections.lock();
-        let state = &mut *guard;
-        let Some(member) = state.members.get_mut(&self.0.id) else { return Err(CallRefused::ConnectionsBusy) };
-        if member.evicted_at.is_some_and(|evicted| evicted.elapsed() >= GOAWAY_GRACE) {
-            state.refused_connections_busy += 1;
-            return Err(CallRefused::Evicted);
-        }
-        if !state.calls.admits(member.calls) {
-            state.refused_in_flight += 1;
-            return Err(CallRefused::TooManyInFlight);
-        }
-        if member.calls == 0 && state.calls.holders() >= self.0.connections.limits.open {
-            state.refused_connections_busy += 1;
-            return Err(CallRefused::ConnectionsBusy);
-        }
-        state.calls.acquire(&mut member.calls);
-        // It stays open for as long as the call takes, and counts until it closes.
-        state.leaving -= usize::from(mem::take(&mut member.is_leaving));
-        state.remove_idle(self.0.id);
-        drop(guard);
-        Ok(InFlightCall(Arc::clone(&self.0)))
-    }
-}
-
-/// A call in flight on a connection; the call ends when this is dropped.
-#[derive(Debug)]
-pub(crate) struct InFlightCall(Arc<SharedConnection>);
-
-impl Drop for InFlightCall {
-    fn drop(&mut self) {
-        let mut guard = self.0.connections.lock();
-        let state = &mut *guard;
-        let member = state.members.get_mut(&self.0.id);
-        let Some(member) = member else { return state.calls.release(None) };
-        state.calls.release(Some(&mut member.calls));
-        if member.calls > 0 {
-            return;
-        }
-        if member.evicted_at.is_some() {
-            drop(guard);
-            self.0.no_calls.notify_one();
-        } else {
-            state.push_idle(self.0.id, EvictionClass::Idle);
-        }
-    }
 }

@@ -1,13 +1,12 @@
-//! The limits of a server: what clients may use, all together and each connection by itself.
+//! The limits of a server, for all clients together and for each connection.
 
 use std::time::Duration;
-
-use crate::admission::connections::ConnectionLimits;
 
 /// The largest request in bytes; the default of tonic and of grpc-go.
 pub(crate) const LARGEST_REQUEST: usize = 4 << 20;
 
-/// The largest response in bytes: some 5000 targets with names as long as they may be. grpc-go accepts 4 MiB by default.
+/// The largest response in bytes: about 5000 iSCSI targets with names of the maximum length. grpc-go accepts 4 MiB by
+/// default.
 pub(crate) const LARGEST_RESPONSE: usize = 1 << 20;
 
 /// Messages up to this size in bytes are exempt from the shared buffer limit. No sensible request is larger.
@@ -16,18 +15,20 @@ pub(crate) const ORDINARY_MESSAGE: usize = 16 << 10;
 /// The limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The limits on connections and on calls in flight.
-    pub connections: ConnectionLimits,
+    /// Maximum open connections. At the limit a new connection evicts one without a call in flight.
+    pub connections: usize,
+    /// How long a client may take to send its HTTP/2 preface.
+    pub silence: Duration,
     /// Maximum open calls of one connection. HTTP/2 clients queue further calls.
     ///
     /// h2 allocates about 1.5 KiB for each and keeps it while the connection is open.
     pub streams: u32,
     /// Maximum size of the headers of a call, in bytes.
     pub header_bytes: u32,
-    /// Maximum running calls of all connections.
+    /// Maximum running calls of all connections. Half of them are kept for the first call of each connection.
+    ///
+    /// As many calls may be in flight without running. At that limit a connection may have only one call in flight.
     pub calls: usize,
-    /// Maximum calls that wait for one of [`Self::calls`] to end.
-    pub queue: usize,
     /// How long a call waits for a slot before it fails with Unavailable.
     pub queue_timeout: Duration,
     /// How long a client may take to complete a header block, and then the request body, to its last byte.
@@ -38,7 +39,7 @@ pub struct Limits {
     pub stall_timeout: Duration,
     /// Maximum clients that watch the health of a service.
     pub health_watches: usize,
-    /// A connection that is silent for this long is sent a keepalive PING frame.
+    /// The server sends a keepalive PING frame on a connection that is silent for this long.
     pub keepalive: Duration,
     /// How long running calls and operations may take to finish after the shutdown begins.
     pub drain: Duration,
@@ -47,11 +48,11 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: ConnectionLimits::default(),
+            connections: 1024,
+            silence: Duration::from_mins(2),
             streams: 128,
             header_bytes: 16 << 10,
             calls: 2048,
-            queue: 2048,
             queue_timeout: Duration::from_secs(5),
             request_timeout: Duration::from_secs(10),
             large_message_bytes: 64 << 20,

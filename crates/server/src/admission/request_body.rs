@@ -2,8 +2,8 @@
 //!
 //! A client may send the headers of a call and then nothing, or half a message, on every stream that it may open. The
 //! time to read a body is therefore limited, and so is the memory of all bodies together. Bodies of an ordinary size
-//! are exempt from the memory limit, so that no client fails because of what another client sends. A large response
-//! shares the limit, because its client may not read it.
+//! are exempt from the memory limit, so that no client fails because of the requests of another client. A large
+//! response shares the limit, because its client may not read it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -40,8 +40,13 @@ pub(crate) struct Reservation {
 
 impl RequestBodies {
     pub(crate) fn new(limits: &Limits) -> Self {
-        let (held, late, refused) = Default::default();
-        Self { timeout: limits.request_timeout, capacity: limits.large_message_bytes, held, late, refused }
+        Self {
+            timeout: limits.request_timeout,
+            capacity: limits.large_message_bytes,
+            held: AtomicUsize::new(0),
+            late: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        }
     }
 
     /// Reads the body of a call. Its memory stays reserved until the reservation is dropped.

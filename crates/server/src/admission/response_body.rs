@@ -14,11 +14,11 @@ use bytes::{Buf, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use hyper::body::{Body, Frame};
 use tokio::time::sleep;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use tonic::Status;
 
-use crate::admission::connections::InFlightCall;
+use crate::admission::connections::calls::InFlightCall;
 use crate::admission::request_body::Reservation;
-use crate::drain::active_count::ActiveGuard;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
@@ -48,7 +48,7 @@ pub(crate) enum CallGuard {
     /// A call with one response message.
     Unary { _in_flight: InFlightCall, _memory: Option<Reservation> },
     /// A watch of the health service, which sends responses until it is cancelled.
-    Watch { _counted: ActiveGuard },
+    Watch { _counted: TaskTrackerToken },
 }
 
 /// What a response consists of after its headers.

@@ -11,16 +11,16 @@ use hyper::server::conn::http2;
 use hyper_util::rt::TokioExecutor;
 use tokio::sync::watch;
 use tokio::time::sleep;
+use tokio_util::task::TaskTracker;
 use transport::listener::Listener;
 
 use crate::drain::Phase;
-use crate::drain::active_count::ActiveCount;
+use crate::drain::readiness::Accepting;
 use crate::listen::connection_task::{ConnectionTask, http2_settings};
-use crate::listen::readiness::Accepting;
 use crate::rpc::router::Router;
 use crate::server_state::ServerState;
 
-/// How long the loop pauses after an accept that failed, for example for lack of handles.
+/// How long the loop pauses after a failed accept, for example when the process has no free handle.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
 /// Accepts the connections of one endpoint and spawns a task for each.
@@ -29,7 +29,7 @@ pub(crate) struct Acceptor {
     router: Arc<Router>,
     http2: http2::Builder<TokioExecutor>,
     phase: watch::Receiver<Phase>,
-    open_connections: Arc<ActiveCount>,
+    open_connections: TaskTracker,
 }
 
 impl Acceptor {
@@ -37,14 +37,14 @@ impl Acceptor {
         state: Arc<ServerState>,
         router: Arc<Router>,
         phase: watch::Receiver<Phase>,
-        open_connections: Arc<ActiveCount>,
+        open_connections: TaskTracker,
     ) -> Self {
         let http2 = http2_settings(&state.limits);
         Self { state, router, http2, phase, open_connections }
     }
 
-    /// Accepts connections until the server drains. A panic of the listener is an error of one connection, because a driver
-    /// that finds one endpoint missing uses an older version or does not start.
+    /// Accepts connections until the server drains. If the listener panics, only one connection fails and the endpoint
+    /// stays open: a driver that finds an endpoint missing uses an older version or does not start.
     pub(crate) async fn run<L: Listener>(self, mut listener: L) {
         let mut phase = self.phase.clone();
         let mut accepting = Accepting::new(&self.state.readiness);
@@ -69,11 +69,7 @@ impl Acceptor {
                 http2: self.http2.clone(),
                 phase: self.phase.clone(),
             };
-            let open = self.open_connections.add();
-            tokio::spawn(async move {
-                task.serve(stream).await;
-                drop(open);
-            });
+            self.open_connections.spawn(task.serve(stream));
         }
     }
 }
@@ -87,7 +83,7 @@ async fn accept<L: Listener>(listener: &mut L, accepting: &mut Accepting<'_>) ->
             polled.unwrap_or_else(|_| Poll::Ready(Err(io::Error::other("a defect in csi-proxy; see the log"))));
         match &polled {
             Poll::Ready(Err(_)) => accepting.fails(),
-            // A listener that waits for a client would accept one.
+            // A pending accept works too: the listener waits for a client.
             Poll::Ready(Ok(_)) | Poll::Pending => accepting.works(),
         }
         polled

@@ -12,15 +12,15 @@ use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use storage_ops::ClientId;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::admission::connections::{Connection, ConnectionId, EvictionGrace};
+use crate::admission::connections::{Connection, EvictionGrace};
 use crate::admission::limits::Limits;
 use crate::admission::response_body::{ResponseBody, StallDetector};
 use crate::drain::{GOAWAY_GRACE, Phase};
-use crate::listen::woken::Woken;
 use crate::rpc::call::Peer;
 use crate::rpc::router::Router;
 use crate::server_state::ServerState;
@@ -28,9 +28,9 @@ use crate::server_state::ServerState;
 /// How long a client has to answer a keepalive PING frame.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The size of the table in which a connection keeps headers that its client sends again and again.
+/// The size of the table in which a connection keeps headers that its client sends repeatedly.
 ///
-/// Each call adds its deadline, which no other call has. A small table is therefore as good as a large one.
+/// Each call adds an entry with its deadline, which no later call uses. A large table would therefore save nothing.
 const HEADER_TABLE_BYTES: u32 = 1024;
 
 /// Returns the HTTP/2 settings of every connection.
@@ -43,7 +43,7 @@ pub(crate) fn http2_settings(limits: &Limits) -> http2::Builder<TokioExecutor> {
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(limits.header_bytes)
         .header_table_size(HEADER_TABLE_BYTES)
-        // The server buffers what clients send within the windows. Requests are small.
+        // The server buffers unread data up to the size of these windows. Requests are small.
         .initial_stream_window_size(1 << 16)
         .initial_connection_window_size(1 << 16)
         .auto_date_header(false);
@@ -72,15 +72,13 @@ impl ConnectionTask {
             () = Phase::Draining.reached(&mut self.phase) => return,
         };
         if let Err(reason) = preface {
-            tracing::debug!(connection = %id, %reason, "closed a connection without an HTTP/2 preface");
+            tracing::debug!(connection = id.0, %reason, "closed a connection without an HTTP/2 preface");
             return;
         }
 
         let stall_detector = Arc::new(StallDetector::default());
-        let woken = Woken::default();
         let peer = Arc::new(Peer {
-            connection: self.connection.handle().clone(),
-            woken: woken.clone(),
+            connection: Arc::clone(self.connection.handle()),
             stall_detector: Arc::clone(&stall_detector),
             state: Arc::clone(&self.state),
         });
@@ -92,7 +90,7 @@ impl ConnectionTask {
         let mut served = pin!(self.http2.serve_connection(TokioIo::new(stream), service));
         let mut stalled = pin!(stall_detector.stalled(self.state.limits.stall_timeout));
         let eviction = tokio::select! {
-            ended = woken.watch(served.as_mut()) => return log_end(id, ended),
+            ended = served.as_mut() => return log_end(id, ended),
             () = stalled.as_mut() => return log_stall(id, &self.state),
             () = Phase::Draining.reached(&mut self.phase) => None,
             grace = self.connection.evicted() => Some(grace),
@@ -107,9 +105,9 @@ impl ConnectionTask {
             }
         };
         tokio::select! {
-            ended = woken.watch(served) => log_end(id, ended),
+            ended = served => log_end(id, ended),
             () = stalled => log_stall(id, &self.state),
-            () = grace_over => tracing::debug!(connection = %id, "closed an evicted connection"),
+            () = grace_over => tracing::debug!(connection = id.0, "closed an evicted connection"),
             () = Phase::Closed.reached(&mut self.phase) => {}
         }
     }
@@ -127,13 +125,13 @@ async fn grace_over(connection: &Connection, grace: EvictionGrace) {
     }
 }
 
-fn log_end(id: ConnectionId, ended: hyper::Result<()>) {
+fn log_end(id: ClientId, ended: hyper::Result<()>) {
     if let Err(reason) = ended {
-        tracing::debug!(connection = %id, %reason, "a connection ended with an error");
+        tracing::debug!(connection = id.0, %reason, "a connection ended with an error");
     }
 }
 
-fn log_stall(id: ConnectionId, state: &ServerState) {
+fn log_stall(id: ClientId, state: &ServerState) {
     state.count_stalled_connection();
-    tracing::info!(connection = %id, "closed a connection whose client does not read its responses");
+    tracing::info!(connection = id.0, "closed a connection whose client does not read its responses");
 }

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::io;
 
-use api::{GROUP_VERSIONS, Group, GroupVersion, GrouplessPipe};
-use transport::address::{Address, BadAddress, Location};
+use transport::address::{Address, Location};
 use transport::listener::Listener;
 
-use super::boxed_service::BoxedService;
+use crate::rpc::boxed_service::BoxedService;
+use crate::rpc::endpoint_spec::EndpointSpec;
 
 /// An open listener and what it serves.
 #[derive(Debug)]
@@ -17,55 +17,14 @@ pub struct Endpoint<L> {
     pub(crate) services: Vec<BoxedService>,
 }
 
-/// What an endpoint serves, which decides its name.
-#[derive(Clone, Debug)]
-pub enum EndpointSpec {
-    /// One version of one group.
-    GroupVersion(&'static GroupVersion),
-    /// The services of one version, of those groups that have it.
-    Groupless(GrouplessPipe, Vec<Group>),
-}
-
-impl EndpointSpec {
-    /// Returns the endpoints of all versions of `groups` and, if `groupless`, one endpoint for each version that one of
-    /// these groups has.
-    pub fn of(groups: &[Group], groupless: bool) -> Vec<Self> {
-        let versions = groupless.then(GrouplessPipe::all).into_iter().flatten();
-        let versions = versions.map(|pipe| Self::Groupless(pipe, groups.to_vec()));
-        let rows = GROUP_VERSIONS.iter().filter(|row| groups.contains(&row.group));
-        rows.map(Self::GroupVersion).chain(versions).filter(|spec| spec.rows().next().is_some()).collect()
-    }
-
-    /// Returns the name of the endpoint, which is the name of its pipe.
-    pub fn name(&self) -> String {
-        match self {
-            Self::GroupVersion(row) => row.pipe().to_owned(),
-            Self::Groupless(pipe, _) => pipe.pipe(),
-        }
-    }
-
-    /// Returns the group-versions that the endpoint serves.
-    pub fn group_versions(&self) -> impl Iterator<Item = &'static GroupVersion> {
-        self.rows().map(|(_, row)| row)
-    }
-
-    /// Returns the rows of [`GROUP_VERSIONS`] that the endpoint serves, with their indexes.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (usize, &'static GroupVersion)> {
-        GROUP_VERSIONS.iter().enumerate().filter(move |(_, row)| match self {
-            Self::GroupVersion(one) => row.pipe() == one.pipe(),
-            Self::Groupless(pipe, groups) => row.version == pipe.version && groups.contains(&row.group),
-        })
-    }
-}
-
 impl<L: Listener> Endpoint<L> {
     /// Creates an endpoint that serves `spec` on `listener`.
     pub fn new(spec: EndpointSpec, listener: L) -> Self {
         Self { spec, listener, services: Vec::new() }
     }
 
-    /// Also serves `services`. The server neither limits nor counts their calls, and a drain does not wait for them: they
-    /// are for simulators and tests.
+    /// Also serves `services`, for simulators and tests. The server does not limit or count their calls, and a drain
+    /// does not wait for them.
     #[must_use]
     pub fn with_services(self, services: Vec<BoxedService>) -> Self {
         Self { services, ..self }
@@ -76,18 +35,10 @@ impl<L: Listener> Endpoint<L> {
         &self.spec
     }
 
-    /// Opens the endpoints of all group-versions in `location` and, if `groupless`, one for each version, or none of them.
-    pub fn open_all(
-        location: &Location,
-        groupless: bool,
-        open: impl FnMut(&Address) -> io::Result<L>,
-    ) -> Result<Vec<Self>, CannotServe> {
-        Self::open(location, EndpointSpec::of(&Group::ALL, groupless), open)
-    }
-
-    /// Opens the endpoints in `location`, or none of them.
+    /// Opens the endpoints of `specs` in `location`. If one of them cannot be opened, none stays open.
     ///
-    /// A driver that finds one version of a group missing falls back to an older one until it restarts, or does not start.
+    /// A driver that finds one version of a group missing falls back to an older one until it restarts, or does not
+    /// start.
     pub fn open(
         location: &Location,
         specs: Vec<EndpointSpec>,
@@ -95,15 +46,11 @@ impl<L: Listener> Endpoint<L> {
     ) -> Result<Vec<Self>, CannotServe> {
         let endpoint = |spec: EndpointSpec| {
             let name = spec.name();
-            let opened = location.address(&name).map_err(invalid_address).and_then(|address| open(&address));
+            let opened = open(&location.address(&name));
             opened.map(|listener| Self::new(spec, listener)).map_err(|reason| CannotServe { name, reason })
         };
         specs.into_iter().map(endpoint).collect()
     }
-}
-
-fn invalid_address(error: BadAddress) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
 /// The error of an endpoint that cannot be opened. No endpoint is open afterwards.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::{GROUP_VERSIONS, GroupVersion};
-use storage_ops::{ActiveRequest, Activity, FallbackCount, LockWaitCount, PoolUse, ProviderCallCount, RequestState};
+use storage_ops::{ActiveRequest, Activity, FallbackCount, LockWaitCount, PoolUse, RequestState, WmiCallCount};
 
 use crate::metrics::rpc::{self, RpcMetrics};
 use crate::metrics::text_format::{write_head, write_labelled, write_single};
@@ -51,9 +51,8 @@ impl Metrics {
     }
 
     fn write_state(&self, text: &mut String) -> fmt::Result {
-        let ServerState { connections, request_bodies, call_slots, executor, .. } = &*self.state;
+        let ServerState { connections, request_bodies, executor, .. } = &*self.state;
         let counts = connections.counts();
-        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
 
         let help = "Open connections by state: silent = no HTTP/2 preface received, unused = no call received, idle = \
                     no call in flight, busy = calls in flight, leaving = evicted and not closed yet.";
@@ -78,42 +77,42 @@ impl Metrics {
         ];
         write_labelled(text, "csi_proxy_connections_closed_total", "counter", help, "reason", &reasons)?;
 
-        let help = "Calls by state: in_flight = from the headers until the client has read the response, running = \
-                    those of them that hold one of -max-calls slots, waiting = those of them that wait for a slot.";
+        let help = "Calls by state: in_flight = all calls, from the headers until the client has read the response, \
+                    running = calls that hold one of the -max-calls slots, waiting = calls that wait for a slot.";
         let states = [
             ("in_flight", number(counts.calls)),
-            ("running", number(call_slots.in_use())),
-            ("waiting", number(call_slots.waiting())),
+            ("running", number(counts.running)),
+            ("waiting", number(counts.waiting)),
         ];
         write_labelled(text, "csi_proxy_calls", "gauge", help, "state", &states)?;
-        let help = "Calls refused: connections_busy = -max-connections connections have calls in flight, or the \
-                    connection was evicted, in_flight = too many calls in flight, running = no slot of -max-calls became free in time, message_late = the \
-                    request was incomplete when its time was over, messages_large = the buffer for large messages was \
-                    full, watches = too many watches of the health service.";
+        let help = "Calls refused: connections_busy = -max-connections connections have calls in flight, or the connection was \
+                    evicted, running = too many calls wait, or no slot of -max-calls became free in time, message_late = the \
+                    request was incomplete when its time was over, messages_large = the buffer for large messages was full, \
+                    watches = too many watches of the health service.";
         let reasons = [
             ("connections_busy", counts.refused_connections_busy),
-            ("in_flight", counts.refused_in_flight),
             ("message_late", request_bodies.late()),
             ("messages_large", request_bodies.refused()),
-            ("running", call_slots.refused()),
+            ("running", counts.refused_calls),
             ("watches", self.state.refused_health_watches()),
         ];
         write_labelled(text, "csi_proxy_calls_refused_total", "counter", help, "reason", &reasons)?;
-        let help = "Bytes of the buffer for requests and responses larger than 16 KiB that are in use.";
+        let help = "Bytes in use in the buffer for requests and responses larger than 16 KiB.";
         write_single(text, "csi_proxy_large_messages_bytes", "gauge", help, number(request_bodies.held()))?;
 
-        let help = "Operations that run or wait for a lock or a thread, including those without a caller.";
+        let help = "Operations that run or wait for a lock or a thread, including operations without a caller.";
         write_single(text, "csi_proxy_operations", "gauge", help, number(executor.running()))?;
         self.write_activity(text)?;
-        let help = "Requests for an SMB mapping with another password than the one it was made with.";
+        let help =
+            "Requests for an existing SMB mapping whose password differs from the one the share was mapped with.";
         let differences = executor.node().smb_password_differences();
         write_single(text, "csi_proxy_smb_password_differs_total", "counter", help, differences)?;
-        let help = "Requests that were refused because of a link or mount point on a path.";
+        let help = "Requests refused because of a link or mount point on a path.";
         write_single(text, "csi_proxy_links_refused_total", "counter", help, executor.node().links_refused())?;
-        let help = "Clients that watch the health of a service.";
+        let help = "Clients that watch the health service.";
         write_single(text, "csi_proxy_health_watches", "gauge", help, number(self.state.health_watches()))?;
         write_fallbacks(text, &executor.node().fallbacks())?;
-        write_provider_calls(text, &executor.node().provider_calls())?;
+        write_wmi_calls(text, &executor.node().wmi_calls())?;
         write_build_info(text)
     }
 
@@ -121,19 +120,18 @@ impl Metrics {
     fn write_activity(&self, text: &mut String) -> fmt::Result {
         let executor = &self.state.executor;
         let Activity { requests, pools, locks } = executor.activity();
-        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let now = self.state.since_start();
         let ages = requests.iter().filter_map(|request| Some(now.saturating_sub(request.call?.began)));
-        let help = "Age of the call that has been in progress longest; 0 without calls.";
+        let help = "Age of the oldest call in progress; 0 if no call is in progress.";
         let oldest = ages.max().unwrap_or(Duration::ZERO).as_secs_f64();
         write_single(text, "csi_proxy_oldest_call_seconds", "gauge", help, oldest)?;
 
         let of_pools = |value: fn(&PoolUse) -> usize| -> Vec<(&str, u64)> {
             pools.iter().map(|pool| (pool.pool.name(), number(value(pool)))).collect()
         };
-        let help = "Threads that a pool may have.";
+        let help = "Maximum threads of a pool.";
         write_labelled(text, "csi_proxy_pool_threads", "gauge", help, "pool", &of_pools(|pool| pool.threads))?;
-        let help = "Threads of a pool that are in use.";
+        let help = "Threads of a pool in use.";
         write_labelled(text, "csi_proxy_pool_busy", "gauge", help, "pool", &of_pools(|pool| pool.busy))?;
         let help = "Operations that wait for a thread of a pool.";
         write_labelled(text, "csi_proxy_pool_waiting", "gauge", help, "pool", &of_pools(|pool| pool.waiting))?;
@@ -141,17 +139,22 @@ impl Metrics {
         let help = "Operations that wait for a lock.";
         let waits = |request: &&ActiveRequest| matches!(request.state, RequestState::WaitingForLock(_));
         write_single(text, "csi_proxy_lock_waiting", "gauge", help, requests.iter().filter(waits).count())?;
-        let help = "Locks that are held by calls of Windows that have outlived their request, so that their objects stay locked.";
-        let outlived = locks.iter().map(|lock| lock.held_by_others).sum::<usize>();
-        write_single(text, "csi_proxy_lock_outlived", "gauge", help, outlived)?;
+        let help =
+            "Locks held by Windows calls that still hang after their request has ended; their objects stay locked.";
+        let held_by_hung_calls = locks.iter().map(|lock| lock.held_by_others).sum::<usize>();
+        write_single(text, "csi_proxy_locks_held_by_hung_calls", "gauge", help, held_by_hung_calls)?;
         let LockWaitCount { waits, time } = executor.lock_waits();
-        let help = "Waits of operations for locks that others had.";
+        let help = "Times that an operation has waited for a lock.";
         write_single(text, "csi_proxy_lock_waits_total", "counter", help, waits)?;
-        let help = "Time that operations have waited for locks that others had.";
+        let help = "Total time that operations have waited for locks.";
         write_single(text, "csi_proxy_lock_wait_seconds_total", "counter", help, time.as_secs_f64())?;
         let help = "Calls that shared the result of an equal call in progress.";
-        write_single(text, "csi_proxy_coalesced_calls_total", "counter", help, executor.shared_requests())
+        write_single(text, "csi_proxy_coalesced_calls_total", "counter", help, executor.coalesced_requests())
     }
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 fn write_build_info(text: &mut String) -> fmt::Result {
@@ -161,32 +164,32 @@ fn write_build_info(text: &mut String) -> fmt::Result {
     writeln!(text, "{name}{{arch=\"{arch}\",os=\"{os}\",version=\"{version}\"}} 1")
 }
 
-/// Writes how many calls of WMI were made, by class and method. The program has about fifty pairs of these.
-fn write_provider_calls(text: &mut String, calls: &[ProviderCallCount]) -> fmt::Result {
+/// Writes how many WMI calls were made, by class and method. The program has about fifty pairs of class and method.
+fn write_wmi_calls(text: &mut String, calls: &[WmiCallCount]) -> fmt::Result {
     let name = "csi_proxy_wmi_call_seconds";
     write_head(
         text,
         name,
         "summary",
-        "Duration of the calls of WMI, by class and method; query = read its instances.",
+        "Duration of WMI calls, by class and method; the method query reads the instances of the class.",
     )?;
-    for ProviderCallCount { class, method, calls, time, .. } in calls {
+    for WmiCallCount { class, method, calls, time, .. } in calls {
         let labels = format!("class=\"{class}\",method=\"{method}\"");
         writeln!(text, "{name}_sum{{{labels}}} {}\n{name}_count{{{labels}}} {calls}", time.as_secs_f64())?;
     }
     let name = "csi_proxy_wmi_call_failures_total";
-    write_head(text, name, "counter", "Calls of WMI that failed or did not end in their time, by class and method.")?;
-    for ProviderCallCount { class, method, failures, .. } in calls {
+    write_head(text, name, "counter", "WMI calls that failed or timed out, by class and method.")?;
+    for WmiCallCount { class, method, failures, .. } in calls {
         writeln!(text, "{name}{{class=\"{class}\",method=\"{method}\"}} {failures}")?;
     }
     Ok(())
 }
 
-/// Writes how often an operation used a fallback, by call and code; docs/windows.md lists the calls. A call has at most
-/// seventeen codes.
+/// Writes how often an operation used a fallback, by call and code; docs/appendix-fallbacks.md lists the calls. A call has
+/// at most seventeen codes.
 fn write_fallbacks(text: &mut String, fallbacks: &[FallbackCount]) -> fmt::Result {
-    let help = "Uses of a fallback, by the call that Windows answered unexpectedly and its code; docs/windows.md lists \
-                the calls.";
+    let help = "Uses of a fallback, by the Windows call that gave an unexpected answer and the code of the answer; \
+                docs/appendix-fallbacks.md lists the calls.";
     let name = "csi_proxy_fallbacks_total";
     write_head(text, name, "counter", help)?;
     for FallbackCount { call, code, count } in fallbacks {
@@ -207,9 +210,9 @@ mod tests {
 
     use tonic::Code;
 
-    use storage_ops::{FallbackCount, ProviderCallCount};
+    use storage_ops::{FallbackCount, WmiCallCount};
 
-    use super::{Metrics, write_fallbacks, write_provider_calls};
+    use super::{Metrics, write_fallbacks, write_wmi_calls};
     use crate::admission::limits::Limits;
     use crate::metrics::rpc::BUCKETS;
     use crate::server_state::ServerState;
@@ -273,7 +276,7 @@ mod tests {
         let mut text = String::new();
         let (class, method) = ("MSFT_Disk".to_owned(), "query".to_owned());
         let time = Duration::from_millis(1500);
-        write_provider_calls(&mut text, &[ProviderCallCount { class, method, calls: 3, failures: 1, time }]).unwrap();
+        write_wmi_calls(&mut text, &[WmiCallCount { class, method, calls: 3, failures: 1, time }]).unwrap();
         let labels = r#"{class="MSFT_Disk",method="query"}"#;
         for line in ["call_seconds_sum{} 1.5", "call_seconds_count{} 3", "call_failures_total{} 1"] {
             let line = format!("csi_proxy_wmi_{}", line.replace("{}", labels));

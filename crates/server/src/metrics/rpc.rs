@@ -1,8 +1,8 @@
 //! The metrics of each RPC: calls started, calls ended by status code, and durations, named as go-grpc-prometheus does.
 //!
 //! Labels are in alphabetical order, because tools that read the metrics of the Go csi-proxy search for them as text.
-//! Counting takes no lock and allocates nothing, because all RPCs are known at the start. An RPC has series from its first
-//! call on: most of the 139 are never called on a node.
+//! Counting takes no lock and allocates nothing, because all RPCs are known at the start. An RPC has series only from
+//! its first call on, because most of the 139 RPCs are never called on a node.
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,7 +60,7 @@ pub(crate) struct RpcMetrics {
     service: &'static str,
     started: AtomicU64,
     ended: [AtomicU64; CODES.len()],
-    /// How many calls ended in each bucket alone; the last one is for calls above all bounds.
+    /// The number of calls in each bucket, without the buckets below it. The last bucket is for calls above all bounds.
     durations: [AtomicU64; BUCKETS.len() + 1],
     nanoseconds: AtomicU64,
 }
@@ -113,7 +113,7 @@ impl RpcMetrics {
         self.nanoseconds.load(Ordering::Relaxed).checked_div(ended).map(Duration::from_nanos)
     }
 
-    /// Returns the least bound of a bucket that `percent` of the calls do not exceed, if there is one.
+    /// Returns the lowest bucket bound that `percent` of the calls do not exceed, if such a bound exists.
     pub(crate) fn quantile_bound(&self, percent: u64) -> Option<Duration> {
         let counts = self.durations.each_ref().map(|count| count.load(Ordering::Relaxed));
         let all: u64 = counts.iter().sum();

@@ -3,25 +3,23 @@
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use hyper::body::Incoming;
+use storage_ops::Call;
 use tokio::time::{Instant, timeout};
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use tonic::{Code, Status};
-use tracing::{Instrument as _, Level, field};
+use tracing::{Instrument as _, field};
 
 use crate::admission::connections::ConnectionHandle;
 use crate::admission::response_body::{CallGuard, Content, ResponseBody, StallDetector};
-use crate::drain::active_count::ActiveGuard;
-use crate::listen::woken::Woken;
-use crate::metrics::failures::LastFailures;
-use crate::metrics::rpc::RpcMetrics;
-use crate::rpc::handler::{CallHead, HandlerFuture, Outcome};
+use crate::metrics::rpc::{RpcMetrics, code_name};
+use crate::rpc::handler::{HandlerFuture, Outcome, RpcHandler};
 use crate::rpc::message;
-use crate::rpc::router::Rpc;
 use crate::server_state::ServerState;
 
 /// The response header with the number that a failed call has in the log.
@@ -29,12 +27,16 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("csi-proxy-request-id");
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
+/// One RPC of a group-version.
+pub(crate) struct Rpc {
+    pub(crate) handler: RpcHandler,
+    pub(crate) metrics: Arc<RpcMetrics>,
+}
+
 /// The connection on which calls arrive, and the state of its server.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    pub(crate) connection: ConnectionHandle,
-    /// Whether the task of the connection waits to run.
-    pub(crate) woken: Woken,
+    pub(crate) connection: Arc<ConnectionHandle>,
     pub(crate) stall_detector: Arc<StallDetector>,
     pub(crate) state: Arc<ServerState>,
 }
@@ -52,7 +54,7 @@ pub(crate) fn answer<'a>(
     peer: &'a Peer,
     request: Request<Incoming>,
 ) -> impl Future<Output = Response<ResponseBody>> + use<'a> {
-    let call = Call::begin(&peer.state, rpc);
+    let call = CallRecord::begin(&peer.state, rpc);
     let span = tracing::info_span!("call", id = call.id, rpc = rpc.metrics.rpc.path, object = field::Empty);
     let deadline = deadline(request.headers());
     let encoding = message::check_encoding(request.headers());
@@ -61,17 +63,18 @@ pub(crate) fn answer<'a>(
     let answer = async move {
         let in_flight = match peer.connection.begin_call() {
             Ok(in_flight) => in_flight,
-            Err(refused) => return peer.response(call.end(Err(Status::unavailable(refused.to_string()))), None),
+            Err(refused) => return peer.response(call.end(Err(refused)), None),
         };
-        let (number, connection) = (call.id, peer.connection.id());
-        let began = peer.state.since_start();
+        let request = Call {
+            number: call.id,
+            label: rpc.metrics.rpc.path,
+            client: peer.connection.id,
+            began: peer.state.since_start(),
+        };
         let answer = async {
             let (body, _reservation) = peer.state.request_bodies.read(body).await?;
             encoding?;
-            // The request has been read, which wakes the task of the connection now and then.
-            let has_woken = peer.woken.get();
-            let head = CallHead { number, rpc: rpc.metrics.rpc.path, connection, began, has_woken };
-            catch_panics(|| (rpc.handler.answer)(&peer.state, head, body)).await
+            catch_panics((rpc.handler.answer)(&peer.state, &in_flight, request, body)).await
         };
         let mut outcome = match deadline {
             None => answer.await,
@@ -90,18 +93,17 @@ pub(crate) fn answer<'a>(
 }
 
 /// Turns a panic of the handler into an error. The future that panicked is dropped and not polled again.
-async fn catch_panics<'a>(handler: impl FnOnce() -> HandlerFuture<'a>) -> Outcome {
-    let defect = |_| Status::internal("a defect in csi-proxy stopped the call; see the log");
-    let mut future = catch_unwind(AssertUnwindSafe(handler)).map_err(defect)?;
+async fn catch_panics(mut handler: HandlerFuture<'_>) -> Outcome {
     poll_fn(move |cx| {
-        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
-        polled.unwrap_or_else(|panic| Poll::Ready(Err(defect(panic))))
+        let polled = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx)));
+        let defect = |_| Poll::Ready(Err(Status::internal("a defect in csi-proxy stopped the call; see the log")));
+        polled.unwrap_or_else(defect)
     })
     .await
 }
 
 fn deadline_exceeded(time: Duration) -> Status {
-    // grpc-go sends what is left of the deadline, such as 1.999996 s.
+    // grpc-go sends the remaining time, such as 1.999996 s.
     Status::deadline_exceeded(format!(
         "the caller's deadline of {time:.1?} has passed; an operation that has begun to make changes continues"
     ))
@@ -126,33 +128,22 @@ fn deadline(headers: &HeaderMap) -> Option<Duration> {
     }
 }
 
-/// A running call. If it is dropped before its end, the caller has cancelled it or the drain is over.
-struct Call<'a> {
+/// The record of a call in the metrics and the log. If it is dropped before its end, the caller has cancelled the call
+/// or the drain is over.
+struct CallRecord<'a> {
     id: u64,
     began: Instant,
-    metrics: &'a RpcMetrics,
-    is_query: bool,
-    failures: &'a LastFailures,
-    drain_is_over: &'a AtomicBool,
+    rpc: &'a Rpc,
+    state: &'a ServerState,
     has_ended: bool,
-    _open: ActiveGuard,
+    _open: TaskTrackerToken,
 }
 
-impl<'a> Call<'a> {
-    fn begin(state: &'a ServerState, Rpc { metrics, handler }: &'a Rpc) -> Self {
-        metrics.started();
+impl<'a> CallRecord<'a> {
+    fn begin(state: &'a ServerState, rpc: &'a Rpc) -> Self {
+        rpc.metrics.started();
         let id = state.last_call.fetch_add(1, Ordering::Relaxed) + 1;
-        let ServerState { failures, drain_is_over, open_calls, .. } = state;
-        Self {
-            id,
-            began: Instant::now(),
-            metrics,
-            is_query: handler.is_query,
-            failures,
-            drain_is_over,
-            has_ended: false,
-            _open: open_calls.add(),
-        }
+        Self { id, began: Instant::now(), rpc, state, has_ended: false, _open: state.open_calls.token() }
     }
 
     /// Counts and logs the outcome, and returns the response for it.
@@ -161,15 +152,15 @@ impl<'a> Call<'a> {
         let duration = self.began.elapsed();
         match outcome {
             Ok(message) => {
-                self.metrics.ended(Code::Ok, duration);
+                self.rpc.metrics.ended(Code::Ok, duration);
                 tracing::debug!(seconds = duration.as_secs_f64(), "the call succeeded");
                 message::response(message)
             }
             Err(status) => {
-                self.metrics.ended(status.code(), duration);
-                // Drivers and csi-proxyctl ask so whether something exists, and have their answer.
-                if !(self.is_query && status.code() == Code::NotFound) {
-                    self.failures.add(self.metrics.rpc.path, self.id, status.code(), status.message());
+                self.rpc.metrics.ended(status.code(), duration);
+                // Drivers and csi-proxyctl query whether an object exists. NotFound is the answer then, not a failure.
+                if !(self.rpc.handler.is_query && status.code() == Code::NotFound) {
+                    self.add_failure(status.code(), status.message());
                 }
                 log_failure(&status, duration);
                 let mut response = message::failure(&status);
@@ -178,17 +169,21 @@ impl<'a> Call<'a> {
             }
         }
     }
+
+    fn add_failure(&self, code: Code, message: &str) {
+        self.state.failures.add(self.rpc.metrics.rpc.path, self.id, code_name(code), message);
+    }
 }
 
-impl Drop for Call<'_> {
+impl Drop for CallRecord<'_> {
     fn drop(&mut self) {
         if !self.has_ended {
             let duration = self.began.elapsed();
-            self.metrics.ended(Code::Cancelled, duration);
-            let was_cut_off = self.drain_is_over.load(Ordering::Relaxed);
+            self.rpc.metrics.ended(Code::Cancelled, duration);
+            let was_cut_off = self.state.drain_is_over.load(Ordering::Relaxed);
             let reason =
                 if was_cut_off { "csi-proxy stopped before the call ended" } else { "the caller cancelled the call" };
-            self.failures.add(self.metrics.rpc.path, self.id, Code::Cancelled, reason);
+            self.add_failure(Code::Cancelled, reason);
             // The span of the call is entered when its future is dropped.
             tracing::info!(seconds = duration.as_secs_f64(), "{reason}");
         }
@@ -198,18 +193,15 @@ impl Drop for Call<'_> {
 /// Logs a failure at the level that fits its code. Requests are not logged, because some contain secrets.
 fn log_failure(status: &Status, duration: Duration) {
     let (code, message, seconds) = (status.code(), status.message(), duration.as_secs_f64());
-    macro_rules! log {
-        ($level:expr) => {
-            tracing::event!($level, ?code, seconds, "{message}")
-        };
-    }
     match code {
-        Code::Internal | Code::Unknown | Code::DataLoss => log!(Level::ERROR),
-        // Expected: drivers query objects that may not exist. An invalid request says nothing about the node.
-        Code::NotFound | Code::Cancelled | Code::AlreadyExists | Code::InvalidArgument => log!(Level::INFO),
-        // A statement of its own, so that the log can limit its lines apart from those below.
-        Code::PermissionDenied => log!(Level::WARN),
-        _ => log!(Level::WARN),
+        Code::Internal | Code::Unknown | Code::DataLoss => tracing::error!(?code, seconds, "{message}"),
+        // Drivers query objects that may not exist, and an invalid request says nothing about the node.
+        Code::NotFound | Code::Cancelled | Code::AlreadyExists | Code::InvalidArgument => {
+            tracing::info!(?code, seconds, "{message}");
+        }
+        // The log limits the lines of each statement, and refusals must not compete with other failures.
+        Code::PermissionDenied => tracing::warn!(?code, seconds, "{message}"),
+        _ => tracing::warn!(?code, seconds, "{message}"),
     }
 }
 
@@ -221,8 +213,9 @@ mod tests {
     use http::HeaderMap;
     use tonic::{Code, Status};
     use tracing::callsite::Identifier;
-    use tracing::span::{Attributes, Id, Record};
-    use tracing::{Event, Metadata, Subscriber};
+    use tracing::{Event, Subscriber};
+    use tracing_subscriber::Layer;
+    use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
     use super::{Outcome, catch_panics, deadline, deadline_exceeded, log_failure};
 
@@ -232,52 +225,29 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_internal_error_with_a_message() {
-        let at_once = catch_panics(|| {
-            let outcome = panics();
-            Box::pin(async { outcome })
+        let handler = Box::pin(async {
+            tokio::task::yield_now().await;
+            panics()
         });
-        let later = catch_panics(|| {
-            Box::pin(async {
-                tokio::task::yield_now().await;
-                panics()
-            })
-        });
-        for outcome in [at_once.await, later.await] {
-            let status = outcome.expect_err("it panicked");
-            assert_eq!(status.code(), Code::Internal);
-            assert_eq!(status.message(), "a defect in csi-proxy stopped the call; see the log");
-        }
+        let status = catch_panics(handler).await.expect_err("it panicked");
+        assert_eq!(status.code(), Code::Internal);
+        assert_eq!(status.message(), "a defect in csi-proxy stopped the call; see the log");
     }
 
-    /// Notes the statement of each line.
-    struct Statements(Mutex<Vec<Identifier>>);
+    /// Records the statement of each line.
+    #[derive(Clone, Default)]
+    struct Statements(Arc<Mutex<Vec<Identifier>>>);
 
-    impl Subscriber for Statements {
-        fn enabled(&self, _: &Metadata<'_>) -> bool {
-            true
-        }
-
-        fn new_span(&self, _: &Attributes<'_>) -> Id {
-            Id::from_u64(1)
-        }
-
-        fn record(&self, _: &Id, _: &Record<'_>) {}
-
-        fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-        fn event(&self, event: &Event<'_>) {
+    impl<S: Subscriber> Layer<S> for Statements {
+        fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
             self.0.lock().unwrap().push(event.metadata().callsite());
         }
-
-        fn enter(&self, _: &Id) {}
-
-        fn exit(&self, _: &Id) {}
     }
 
     #[test]
     fn a_flood_of_other_failures_leaves_out_no_refusal_and_no_defect() {
-        let statements = Arc::new(Statements(Mutex::default()));
-        tracing::subscriber::with_default(Arc::clone(&statements), || {
+        let statements = Statements::default();
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(statements.clone()), || {
             for code in
                 [Code::PermissionDenied, Code::Internal, Code::NotFound, Code::InvalidArgument, Code::Unavailable]
             {

@@ -1,4 +1,4 @@
-//! The RPCs of the disk group, and the conversions of their messages.
+//! The conversions of the messages of the disk group.
 
 use std::collections::BTreeMap;
 use std::num::TryFromIntError;
@@ -10,41 +10,6 @@ use storage_ops::{
 };
 
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
-
-crate::rpc::handler::rpcs! {
-    disk;
-    v1 | v1beta3 => {
-        ListDiskLocations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
-        PartitionDisk(PartitionDiskRequest) -> PartitionDiskResponse,
-        Rescan(RescanRequest) -> RescanResponse,
-        ListDiskIDs(ListDiskIDsRequest) -> ListDiskIDsResponse,
-        GetDiskStats(GetDiskStatsRequest) -> GetDiskStatsResponse,
-        SetDiskState(SetDiskStateRequest) -> SetDiskStateResponse,
-        GetDiskState(GetDiskStateRequest) -> GetDiskStateResponse,
-    }
-    v1beta2 => {
-        ListDiskLocations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
-        PartitionDisk(PartitionDiskRequest) -> PartitionDiskResponse,
-        Rescan(RescanRequest) -> RescanResponse,
-        ListDiskIDs(ListDiskIDsRequest) -> ListDiskIDsResponse,
-        DiskStats(DiskStatsRequest) -> DiskStatsResponse,
-        SetAttachState(SetAttachStateRequest) -> SetAttachStateResponse,
-        GetAttachState(GetAttachStateRequest) -> GetAttachStateResponse,
-    }
-    v1beta1 => {
-        ListDiskLocations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
-        PartitionDisk(PartitionDiskRequest) -> PartitionDiskResponse,
-        Rescan(RescanRequest) -> RescanResponse,
-        ListDiskIDs(ListDiskIDsRequest) -> ListDiskIDsResponse,
-        DiskStats(DiskStatsRequest) -> DiskStatsResponse,
-    }
-    v1alpha1 => {
-        ListDiskLocations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
-        PartitionDisk(PartitionDiskRequest) -> PartitionDiskResponse,
-        Rescan(RescanRequest) -> RescanResponse,
-        GetDiskNumberByName(GetDiskNumberByNameRequest) -> GetDiskNumberByNameResponse,
-    }
-}
 
 impl IntoOperation for v1::ListDiskLocationsRequest {
     type Operation = ListDiskLocations;

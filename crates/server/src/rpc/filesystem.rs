@@ -1,4 +1,4 @@
-//! The RPCs of the filesystem group, and the conversions of their messages.
+//! The conversions of the messages of the filesystem group.
 
 use std::num::TryFromIntError;
 
@@ -9,32 +9,6 @@ use storage_ops::{
 };
 
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
-
-crate::rpc::handler::rpcs! {
-    filesystem;
-    v1 | v1beta2 => {
-        PathExists(PathExistsRequest) -> PathExistsResponse,
-        Mkdir(MkdirRequest) -> MkdirResponse,
-        Rmdir(RmdirRequest) -> RmdirResponse,
-        CreateSymlink(CreateSymlinkRequest) -> CreateSymlinkResponse,
-        IsSymlink(IsSymlinkRequest) -> IsSymlinkResponse,
-    }
-    v2alpha1 => {
-        PathExists(PathExistsRequest) -> PathExistsResponse,
-        Mkdir(MkdirRequest) -> MkdirResponse,
-        Rmdir(RmdirRequest) -> RmdirResponse,
-        RmdirContents(RmdirContentsRequest) -> RmdirContentsResponse,
-        CreateSymlink(CreateSymlinkRequest) -> CreateSymlinkResponse,
-        IsSymlink(IsSymlinkRequest) -> IsSymlinkResponse,
-    }
-    v1beta1 | v1alpha1 => {
-        PathExists(PathExistsRequest) -> PathExistsResponse,
-        Mkdir(MkdirRequest) -> MkdirResponse,
-        Rmdir(RmdirRequest) -> RmdirResponse,
-        LinkPath(LinkPathRequest) -> LinkPathResponse,
-        IsMountPoint(IsMountPointRequest) -> IsMountPointResponse,
-    }
-}
 
 /// Parses the context of a path in old versions: whether it is for the plugin or for a pod.
 fn context(number: i32) -> OperationResult<Option<PathContext>> {

@@ -1,47 +1,38 @@
 //! The handlers of RPCs: decode the request, run its operation, encode the response.
 //!
-//! [`rpcs!`] creates the handlers of a group from the list of its RPCs.
+//! The handlers are made from the list of all RPCs in the crate `api`. The conversions of the messages are in the file of
+//! the group.
 
 use std::pin::Pin;
-use std::time::Duration;
 
+use api::GROUP_VERSIONS;
 use bytes::Bytes;
 use prost::Message;
-use storage_ops::{Call, ClientId, Coalesce, Operation, Requester};
+use storage_ops::{Call, Coalesce, Operation};
 use tonic::Status;
 use tracing::{Level, Span};
 
-use crate::admission::call_slots::WaitingCall;
-use crate::admission::connections::ConnectionId;
+use crate::admission::connections::calls::{InFlightCall, WaitingCall};
+use crate::rpc::code::status;
 use crate::rpc::convert::{IntoOperation, IntoResponse};
-use crate::rpc::status::status;
-use crate::rpc::{disk, filesystem, iscsi, message, smb, system, volume};
+use crate::rpc::message;
 use crate::server_state::ServerState;
 
 /// The encoded response of a call, or why the call failed.
 pub(crate) type Outcome = Result<Bytes, Status>;
 
 /// Answers a call, given the body of its request.
-pub(crate) type Handler = for<'a> fn(&'a ServerState, CallHead, Bytes) -> HandlerFuture<'a>;
-
-/// What is known of a call without its request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CallHead {
-    /// The number that it has in the log.
-    pub(crate) number: u64,
-    /// The path of the RPC.
-    pub(crate) rpc: &'static str,
-    pub(crate) connection: ConnectionId,
-    /// When it began, as the time since the server was created.
-    pub(crate) began: Duration,
-    /// Whether it may have woken the task of its connection, which then waits to run on the same thread.
-    pub(crate) has_woken: bool,
-}
+pub(crate) type Handler = for<'a> fn(&'a ServerState, &'a InFlightCall, Call, Bytes) -> HandlerFuture<'a>;
 
 pub(crate) type HandlerFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
 /// Answers a call of an RPC with the request `Q` and the response `M`.
-pub(crate) fn handle<Q, M>(state: &ServerState, head: CallHead, body: Bytes) -> HandlerFuture<'_>
+pub(crate) fn handle<'a, Q, M>(
+    state: &'a ServerState,
+    in_flight: &'a InFlightCall,
+    call: Call,
+    body: Bytes,
+) -> HandlerFuture<'a>
 where
     Q: IntoOperation + Message + Default,
     M: Message,
@@ -52,18 +43,13 @@ where
         let operation = message::decode::<Q>(body)?.operation(state.executor.node().config());
         let operation = operation.map_err(|error| status(&error.in_request_of(name)))?;
         if tracing::enabled!(Level::DEBUG) {
-            // From here on, each line of the call has it.
+            // All further log lines of the call have the object.
             Span::current().record("object", operation.describe());
             tracing::debug!("the call began");
         }
-        // Only after the conversion, so that a request that can never succeed fails at once.
-        let CallHead { number, rpc, connection, began, has_woken } = head;
-        let call = Call { number, rpc, client: ClientId(connection.number()), began };
-        let waiting = || WaitingCall { call, object: operation.describe() };
-        let slot = state.call_slots.acquire(connection, waiting).await;
-        let _slot = slot.ok_or_else(|| Status::unavailable("too many calls are running; try again later"))?;
-        let requester = Requester::from(call).having_woken(has_woken);
-        let output = state.executor.run_for(requester, operation).await.map_err(|error| status(&error))?;
+        // After the conversion, so that a request that can never succeed fails at once.
+        let _slot = in_flight.slot(|| WaitingCall { call, object: operation.describe() }).await?;
+        let output = state.executor.run_for(call, operation).await.map_err(|error| status(&error))?;
         let response = output.into_response();
         let response = response.map_err(|_| {
             Status::internal(format!("a number in the result of {name} exceeds the range of its field"))
@@ -72,7 +58,7 @@ where
     })
 }
 
-/// What answers calls of an RPC.
+/// The handler of one RPC.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RpcHandler {
     pub(crate) answer: Handler,
@@ -81,7 +67,7 @@ pub(crate) struct RpcHandler {
 }
 
 impl RpcHandler {
-    /// Returns that of an RPC with the request `Q` and the response `M`.
+    /// Returns the handler of an RPC with the request `Q` and the response `M`.
     pub(crate) const fn of<Q, M>() -> Self
     where
         Q: IntoOperation + Message + Default,
@@ -92,59 +78,17 @@ impl RpcHandler {
     }
 }
 
-/// The handlers of the RPCs of a version, by the names of the RPCs.
-pub(crate) type Handlers = &'static [(&'static str, RpcHandler)];
-
-/// Returns the handlers of a group-version.
-pub(crate) fn of(row: &api::GroupVersion) -> Handlers {
-    let of_group = match row.group {
-        api::Group::Disk => disk::handlers,
-        api::Group::Filesystem => filesystem::handlers,
-        api::Group::Iscsi => iscsi::handlers,
-        api::Group::Smb => smb::handlers,
-        api::Group::System => system::handlers,
-        api::Group::Volume => volume::handlers,
-    };
-    of_group(row.version)
-}
-
-/// Defines `handlers`, which returns the handlers of a version of the group.
-///
-/// Versions with the same RPCs share a list: `v1 | v1beta3 => { Rescan(RescanRequest) -> RescanResponse, }`.
-macro_rules! rpcs {
-    ($group:ident; $($($version:ident)|+ => $rpcs:tt)+) => {
-        /// Returns the handlers of a version of the group.
-        pub(crate) fn handlers(version: &str) -> $crate::rpc::handler::Handlers {
-            $($(if version == stringify!($version) {
-                const HANDLERS: $crate::rpc::handler::Handlers =
-                    $crate::rpc::handler::rpcs!(@ $group $version $rpcs);
-                return HANDLERS;
-            })+)+
-            &[]
-        }
-    };
-    (@ $group:ident $version:ident { $($rpc:ident($Request:ident) -> $Response:ident,)+ }) => {
-        &[$((
-            stringify!($rpc),
-            $crate::rpc::handler::RpcHandler::of::<api::$group::$version::$Request, api::$group::$version::$Response>(),
-        ),)+]
+/// Defines `HANDLERS` from all RPCs.
+macro_rules! handlers {
+    ($($group:ident/$version:ident { $($rpc:ident($Request:ty) -> $Response:ty;)+ })+) => {
+        /// The handlers of all group-versions, in the order of `GROUP_VERSIONS` and of its `rpcs`.
+        static HANDLERS: [&[RpcHandler]; GROUP_VERSIONS.len()] = [$(&[$(RpcHandler::of::<$Request, $Response>(),)+],)+];
     };
 }
 
-pub(crate) use rpcs;
+api::for_each_rpc!(handlers);
 
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use api::GROUP_VERSIONS;
-
-    #[test]
-    fn each_group_version_has_a_handler_for_each_of_its_rpcs_and_no_others() {
-        for row in &GROUP_VERSIONS {
-            let rpcs: BTreeSet<_> = row.rpcs.iter().map(|rpc| rpc.name).collect();
-            let handlers: BTreeSet<_> = super::of(row).iter().map(|(name, _)| *name).collect();
-            assert_eq!(handlers, rpcs, "{}", row.service);
-        }
-    }
+/// Returns the handlers of the RPCs of the group-version at this place in `GROUP_VERSIONS`, in the order of its `rpcs`.
+pub(crate) fn of_row(row: usize) -> &'static [RpcHandler] {
+    HANDLERS[row]
 }

@@ -46,8 +46,7 @@ impl Health {
                 watch.ok_or_else(|| Status::unavailable("too many watches of the health service; use Check"))?;
             CallGuard::Watch { _counted: watch }
         } else {
-            let in_flight = peer.connection.begin_call().map_err(|refused| Status::unavailable(refused.to_string()))?;
-            CallGuard::Unary { _in_flight: in_flight, _memory: None }
+            CallGuard::Unary { _in_flight: peer.connection.begin_call()?, _memory: None }
         };
         let (parts, body) = request.into_parts();
         let (body, _reservation) = peer.state.request_bodies.read(body).await?;

@@ -1,4 +1,4 @@
-//! The RPCs of the iSCSI group, and the conversions of their messages.
+//! The conversions of the messages of the iSCSI group.
 
 use std::num::TryFromIntError;
 
@@ -10,29 +10,6 @@ use storage_ops::{
 };
 
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
-
-crate::rpc::handler::rpcs! {
-    iscsi;
-    v1alpha2 => {
-        AddTargetPortal(AddTargetPortalRequest) -> AddTargetPortalResponse,
-        DiscoverTargetPortal(DiscoverTargetPortalRequest) -> DiscoverTargetPortalResponse,
-        RemoveTargetPortal(RemoveTargetPortalRequest) -> RemoveTargetPortalResponse,
-        ListTargetPortals(ListTargetPortalsRequest) -> ListTargetPortalsResponse,
-        ConnectTarget(ConnectTargetRequest) -> ConnectTargetResponse,
-        DisconnectTarget(DisconnectTargetRequest) -> DisconnectTargetResponse,
-        GetTargetDisks(GetTargetDisksRequest) -> GetTargetDisksResponse,
-        SetMutualChapSecret(SetMutualChapSecretRequest) -> SetMutualChapSecretResponse,
-    }
-    v1alpha1 => {
-        AddTargetPortal(AddTargetPortalRequest) -> AddTargetPortalResponse,
-        DiscoverTargetPortal(DiscoverTargetPortalRequest) -> DiscoverTargetPortalResponse,
-        RemoveTargetPortal(RemoveTargetPortalRequest) -> RemoveTargetPortalResponse,
-        ListTargetPortals(ListTargetPortalsRequest) -> ListTargetPortalsResponse,
-        ConnectTarget(ConnectTargetRequest) -> ConnectTargetResponse,
-        DisconnectTarget(DisconnectTargetRequest) -> DisconnectTargetResponse,
-        GetTargetDisks(GetTargetDisksRequest) -> GetTargetDisksResponse,
-    }
-}
 
 fn portal(message: Option<v1alpha2::TargetPortal>) -> OperationResult<TargetPortal> {
     let message = message.ok_or_else(|| OperationError::invalid("target_portal is missing"))?;

@@ -1,7 +1,7 @@
-//! Lines in the log about calls that take long.
+//! Logs calls that take long.
 //!
-//! A call is logged when it ends, or with `-v=2` when it begins. One that hangs would leave no line at all, so it is
-//! reported while it is in progress: after ten seconds, and then rarely.
+//! A call is logged when it ends and, with `-v=2`, when it begins. A call that hangs would leave no line, so it is also
+//! logged while it is in progress: after ten seconds, and then ever more rarely.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,14 +14,15 @@ use crate::server_state::ServerState;
 /// How often to look for calls that take long.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// The ages at which a call is reported. After the last one it is reported once more each time that age has passed again.
+/// The ages at which a call is reported. From the last age on, it is reported again each time that this much time has
+/// passed.
 const AGES: [Duration; 4] =
     [Duration::from_secs(10), Duration::from_mins(1), Duration::from_mins(10), Duration::from_hours(1)];
 
-/// Maximum lines each time. Of many calls that hang, the others are counted.
+/// Maximum lines in one interval. Further calls are only counted.
 const MAX_LINES: usize = 10;
 
-/// Reports calls that take long, for as long as this is polled.
+/// Reports calls that take long. Runs until the future is dropped.
 pub(crate) async fn report(state: &ServerState) {
     let mut reported = Reported::default();
     loop {
@@ -35,7 +36,7 @@ pub(crate) async fn report(state: &ServerState) {
 struct Reported(HashMap<u64, u64>);
 
 impl Reported {
-    /// Logs the calls of `activity` that have reached an age at which they are to be reported.
+    /// Logs the calls of `activity` that have reached one of the [`AGES`].
     fn log(&mut self, activity: &Activity, now: Duration) {
         let in_progress = activity.requests.iter().filter_map(|request| Some((request, request.call?)));
         let ages: Vec<(&ActiveRequest, Call, u64)> =
@@ -53,16 +54,16 @@ impl Reported {
     }
 }
 
-/// Returns how many times a call of this age is to have been reported.
+/// Returns how many times a call of this age should have been reported.
 fn reports_by(age: Duration) -> u64 {
     let reached = AGES.iter().filter(|reached| age >= **reached).count() as u64;
     let last = AGES[AGES.len() - 1];
-    // From the last age on, once more for each time that it has passed.
+    // Each time that the last age has passed again counts once.
     reached + (age.as_secs() / last.as_secs()).saturating_sub(1)
 }
 
 fn log_line(activity: &Activity, request: &ActiveRequest, call: &Call, age: Duration) {
-    let Call { number: id, rpc, .. } = *call;
+    let Call { number: id, label: rpc, .. } = *call;
     let (seconds, object, state) = (age.as_secs_f64(), &request.description, &request.state);
     let held_by = match state {
         RequestState::WaitingForLock(key) => activity.locks.iter().find(|lock| lock.key == *key),
@@ -80,60 +81,38 @@ fn log_line(activity: &Activity, request: &ActiveRequest, call: &Call, age: Dura
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::fs;
+    use std::sync::Arc;
 
-    use storage_ops::{ClientId, LockKey, LockUse, PoolKind};
+    use storage_ops::{ClientId, DiskNumber, LockKey, LockUse, PoolKind};
     use tracing_subscriber::filter::LevelFilter;
 
     use super::*;
 
     fn request(number: u64, state: RequestState) -> ActiveRequest {
-        let call = Call { number, rpc: "/v1.Disk/PartitionDisk", client: ClientId(3), began: Duration::ZERO };
+        let call = Call { number, label: "/v1.Disk/PartitionDisk", client: ClientId(3), began: Duration::ZERO };
         let description = "partition disk 1".to_owned();
         ActiveRequest { call: Some(call), operation: "PartitionDisk", description, has_caller: true, state }
     }
 
     fn activity(requests: Vec<ActiveRequest>) -> Activity {
-        let lock = LockUse { key: LockKey::Disk(1), held_by: vec![1], held_by_others: 0, waiting: vec![2] };
+        let lock = LockUse { key: LockKey::Disk(DiskNumber(1)), held_by: vec![1], held_by_others: 0, waiting: vec![2] };
         Activity { requests, pools: Vec::new(), locks: vec![lock] }
     }
 
     /// Returns the lines that `act` logs.
     fn lines(act: impl FnOnce()) -> Vec<String> {
-        let log = Arc::new(Mutex::new(Vec::new()));
-        let writer = tracing_subscriber::fmt::writer::BoxMakeWriter::new(Writer(Arc::clone(&log)));
-        let subscriber =
-            tracing_subscriber::fmt().with_ansi(false).with_max_level(LevelFilter::INFO).with_writer(writer);
-        tracing::subscriber::with_default(subscriber.finish(), act);
-        let text = String::from_utf8(log.lock().unwrap().clone()).unwrap();
-        text.lines().map(str::to_owned).collect()
-    }
-
-    struct Writer(Arc<Mutex<Vec<u8>>>);
-
-    impl<'a> tracing_subscriber::fmt::MakeWriter<'a> for Writer {
-        type Writer = Self;
-
-        fn make_writer(&'a self) -> Self {
-            Self(Arc::clone(&self.0))
-        }
-    }
-
-    impl std::io::Write for Writer {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_max_level(LevelFilter::INFO);
+        let subscriber = subscriber.with_writer(Arc::new(log.reopen().unwrap())).finish();
+        tracing::subscriber::with_default(subscriber, act);
+        fs::read_to_string(log.path()).unwrap().lines().map(str::to_owned).collect()
     }
 
     #[test]
     fn a_call_that_hangs_is_reported_with_what_it_waits_for_and_then_rarely() {
         let (running, waiting) =
-            (RequestState::Running(PoolKind::Disks), RequestState::WaitingForLock(LockKey::Disk(1)));
+            (RequestState::Running(PoolKind::Disks), RequestState::WaitingForLock(LockKey::Disk(DiskNumber(1))));
         let activity = activity(vec![request(1, running), request(2, waiting)]);
         let mut reported = Reported::default();
         let mut at = |seconds: u64| lines(|| reported.log(&activity, Duration::from_secs(seconds)));

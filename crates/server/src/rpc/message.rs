@@ -43,7 +43,8 @@ pub(crate) fn decode<M: Message + Default>(mut body: Bytes) -> Result<M, Status>
     first.ok_or_else(|| invalid("the request has no message"))
 }
 
-/// gRPC libraries answer Internal. But the server is sound, and a client's mistake must not look like a defect of it.
+/// Returns the error of an invalid request. gRPC libraries answer with Internal; this server uses InvalidArgument, so
+/// that a client's mistake does not look like a defect of the server.
 fn invalid(message: impl Into<String>) -> Status {
     Status::invalid_argument(message)
 }
@@ -99,13 +100,6 @@ mod tests {
 
     fn decoded(body: &[u8]) -> Result<PathExistsRequest, Code> {
         decode(Bytes::copy_from_slice(body)).map_err(|status: Status| status.code())
-    }
-
-    #[test]
-    fn an_encoded_message_decodes() {
-        for path in ["", r"C:\var\lib\kubelet"] {
-            assert_eq!(decoded(&encode(&request(path)).unwrap()), Ok(request(path)));
-        }
     }
 
     #[test]

@@ -10,12 +10,11 @@ use tonic::Status;
 use tonic_health::pb::health_server::SERVICE_NAME as HEALTH;
 
 use crate::admission::response_body::{Content, ResponseBody};
-use crate::listen::boxed_service::BoxedService;
-use crate::listen::endpoint::EndpointSpec;
 use crate::metrics::registry::Metrics;
-use crate::metrics::rpc::RpcMetrics;
-use crate::rpc::call::{self, Peer};
-use crate::rpc::handler::{self, RpcHandler};
+use crate::rpc::boxed_service::BoxedService;
+use crate::rpc::call::{self, Peer, Rpc};
+use crate::rpc::endpoint_spec::EndpointSpec;
+use crate::rpc::handler;
 use crate::rpc::health::Health;
 use crate::rpc::message;
 
@@ -28,7 +27,7 @@ pub(crate) struct Router {
     pipe: String,
     services: Vec<Service>,
     health: Health,
-    /// Those that the application has added.
+    /// The services that the application has added.
     others: Vec<BoxedService>,
 }
 
@@ -38,30 +37,20 @@ struct Service {
     rpcs: Vec<Rpc>,
 }
 
-/// One RPC of a group-version.
-pub(crate) struct Rpc {
-    pub(crate) handler: RpcHandler,
-    pub(crate) metrics: Arc<RpcMetrics>,
-}
-
 impl Router {
     pub(crate) async fn new(spec: &EndpointSpec, others: Vec<BoxedService>, metrics: &Metrics) -> Self {
         let service = |(index, row): (usize, &api::GroupVersion)| {
-            let handlers = handler::of(row);
-            let rpc = |metrics: &Arc<RpcMetrics>| {
-                let handler = handlers.iter().find(|(name, _)| *name == metrics.rpc.name);
-                let (_, handler) = handler.expect("every RPC of the table has a handler");
-                Rpc { handler: *handler, metrics: Arc::clone(metrics) }
-            };
-            Service { name: row.service, rpcs: metrics.of_row(index).iter().map(rpc).collect() }
+            let rpcs = handler::of_row(index).iter().zip(metrics.of_row(index));
+            let rpcs = rpcs.map(|(handler, metrics)| Rpc { handler: *handler, metrics: Arc::clone(metrics) });
+            Service { name: row.service, rpcs: rpcs.collect() }
         };
         let services: Vec<Service> = spec.rows().map(service).collect();
         let health = Health::new(services.iter().map(|service| service.name)).await;
         Self { pipe: spec.name(), services, health, others }
     }
 
-    /// Answers one request. The future is boxed to keep the one that awaits it small, which hyper and tokio move several
-    /// times.
+    /// Answers one request. The returned future is boxed, because hyper and tokio move the future that awaits it
+    /// several times.
     pub(crate) fn answer<'a>(&'a self, request: Request<Incoming>, peer: &'a Peer) -> Answer<'a> {
         let path = request.uri().path();
         let name = path.strip_prefix('/').and_then(|path| path.split('/').next()).unwrap_or_default();

@@ -1,17 +1,9 @@
-//! The RPCs of the SMB group, and the conversions of their messages.
+//! The conversions of the messages of the SMB group.
 
 use api::smb::v1;
 use storage_ops::{Config, HostPath, NewSmbGlobalMapping, OperationResult, RemoveSmbGlobalMapping, UncPath};
 
 use crate::rpc::convert::{self, IntoOperation};
-
-crate::rpc::handler::rpcs! {
-    smb;
-    v1 | v1beta2 | v1beta1 | v1alpha1 => {
-        NewSmbGlobalMapping(NewSmbGlobalMappingRequest) -> NewSmbGlobalMappingResponse,
-        RemoveSmbGlobalMapping(RemoveSmbGlobalMappingRequest) -> RemoveSmbGlobalMappingResponse,
-    }
-}
 
 impl IntoOperation for v1::NewSmbGlobalMappingRequest {
     type Operation = NewSmbGlobalMapping;

@@ -1,4 +1,4 @@
-//! The RPCs of the system group, and the conversions of their messages.
+//! The conversions of the messages of the system group.
 
 use std::num::TryFromIntError;
 
@@ -8,16 +8,6 @@ use storage_ops::{
 };
 
 use crate::rpc::convert::{IntoOperation, IntoResponse};
-
-crate::rpc::handler::rpcs! {
-    system;
-    v1alpha1 => {
-        GetBIOSSerialNumber(GetBiosSerialNumberRequest) -> GetBiosSerialNumberResponse,
-        StartService(StartServiceRequest) -> StartServiceResponse,
-        StopService(StopServiceRequest) -> StopServiceResponse,
-        GetService(GetServiceRequest) -> GetServiceResponse,
-    }
-}
 
 impl IntoOperation for v1alpha1::GetBiosSerialNumberRequest {
     type Operation = GetBiosSerialNumber;

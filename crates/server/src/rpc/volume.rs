@@ -1,4 +1,4 @@
-//! The RPCs of the volume group, and the conversions of their messages.
+//! The conversions of the messages of the volume group.
 
 use std::num::TryFromIntError;
 
@@ -10,67 +10,6 @@ use storage_ops::{
 };
 
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
-
-crate::rpc::handler::rpcs! {
-    volume;
-    v1 | v1beta3 => {
-        ListVolumesOnDisk(ListVolumesOnDiskRequest) -> ListVolumesOnDiskResponse,
-        MountVolume(MountVolumeRequest) -> MountVolumeResponse,
-        UnmountVolume(UnmountVolumeRequest) -> UnmountVolumeResponse,
-        IsVolumeFormatted(IsVolumeFormattedRequest) -> IsVolumeFormattedResponse,
-        FormatVolume(FormatVolumeRequest) -> FormatVolumeResponse,
-        ResizeVolume(ResizeVolumeRequest) -> ResizeVolumeResponse,
-        GetVolumeStats(GetVolumeStatsRequest) -> GetVolumeStatsResponse,
-        GetDiskNumberFromVolumeID(GetDiskNumberFromVolumeIdRequest) -> GetDiskNumberFromVolumeIdResponse,
-        GetVolumeIDFromTargetPath(GetVolumeIdFromTargetPathRequest) -> GetVolumeIdFromTargetPathResponse,
-        WriteVolumeCache(WriteVolumeCacheRequest) -> WriteVolumeCacheResponse,
-    }
-    v2alpha1 => {
-        ListVolumesOnDisk(ListVolumesOnDiskRequest) -> ListVolumesOnDiskResponse,
-        MountVolume(MountVolumeRequest) -> MountVolumeResponse,
-        UnmountVolume(UnmountVolumeRequest) -> UnmountVolumeResponse,
-        IsVolumeFormatted(IsVolumeFormattedRequest) -> IsVolumeFormattedResponse,
-        FormatVolume(FormatVolumeRequest) -> FormatVolumeResponse,
-        ResizeVolume(ResizeVolumeRequest) -> ResizeVolumeResponse,
-        GetVolumeStats(GetVolumeStatsRequest) -> GetVolumeStatsResponse,
-        GetDiskNumberFromVolumeID(GetDiskNumberFromVolumeIdRequest) -> GetDiskNumberFromVolumeIdResponse,
-        GetVolumeIDFromTargetPath(GetVolumeIdFromTargetPathRequest) -> GetVolumeIdFromTargetPathResponse,
-        GetClosestVolumeIDFromTargetPath(GetClosestVolumeIdFromTargetPathRequest)
-            -> GetClosestVolumeIdFromTargetPathResponse,
-        WriteVolumeCache(WriteVolumeCacheRequest) -> WriteVolumeCacheResponse,
-    }
-    v1beta2 => {
-        ListVolumesOnDisk(ListVolumesOnDiskRequest) -> ListVolumesOnDiskResponse,
-        MountVolume(MountVolumeRequest) -> MountVolumeResponse,
-        DismountVolume(DismountVolumeRequest) -> DismountVolumeResponse,
-        IsVolumeFormatted(IsVolumeFormattedRequest) -> IsVolumeFormattedResponse,
-        FormatVolume(FormatVolumeRequest) -> FormatVolumeResponse,
-        ResizeVolume(ResizeVolumeRequest) -> ResizeVolumeResponse,
-        VolumeStats(VolumeStatsRequest) -> VolumeStatsResponse,
-        GetVolumeDiskNumber(VolumeDiskNumberRequest) -> VolumeDiskNumberResponse,
-        GetVolumeIDFromMount(VolumeIdFromMountRequest) -> VolumeIdFromMountResponse,
-        WriteVolumeCache(WriteVolumeCacheRequest) -> WriteVolumeCacheResponse,
-    }
-    v1beta1 => {
-        ListVolumesOnDisk(ListVolumesOnDiskRequest) -> ListVolumesOnDiskResponse,
-        MountVolume(MountVolumeRequest) -> MountVolumeResponse,
-        DismountVolume(DismountVolumeRequest) -> DismountVolumeResponse,
-        IsVolumeFormatted(IsVolumeFormattedRequest) -> IsVolumeFormattedResponse,
-        FormatVolume(FormatVolumeRequest) -> FormatVolumeResponse,
-        ResizeVolume(ResizeVolumeRequest) -> ResizeVolumeResponse,
-        VolumeStats(VolumeStatsRequest) -> VolumeStatsResponse,
-        GetVolumeDiskNumber(VolumeDiskNumberRequest) -> VolumeDiskNumberResponse,
-        GetVolumeIDFromMount(VolumeIdFromMountRequest) -> VolumeIdFromMountResponse,
-    }
-    v1alpha1 => {
-        ListVolumesOnDisk(ListVolumesOnDiskRequest) -> ListVolumesOnDiskResponse,
-        MountVolume(MountVolumeRequest) -> MountVolumeResponse,
-        DismountVolume(DismountVolumeRequest) -> DismountVolumeResponse,
-        IsVolumeFormatted(IsVolumeFormattedRequest) -> IsVolumeFormattedResponse,
-        FormatVolume(FormatVolumeRequest) -> FormatVolumeResponse,
-        ResizeVolume(ResizeVolumeRequest) -> ResizeVolumeResponse,
-    }
-}
 
 impl IntoOperation for v1::ListVolumesOnDiskRequest {
     type Operation = ListVolumesOnDisk;

@@ -12,7 +12,7 @@ use api::{Group, GroupVersion};
 use os_sim::Sim;
 use prost::Message as _;
 use serde_json::{Value, json};
-use storage_ops::{Config, HostPath, Node};
+use storage_ops::{Config, Executor, HostPath, Node};
 use tonic::Code;
 
 use super::daemon::{Daemon, Setup, until};
@@ -69,10 +69,10 @@ pub(crate) fn slow_mapping() -> NewSmbGlobalMappingRequest {
 }
 
 /// Advances the simulated clock until no operation runs.
-pub(crate) async fn finish_operations(daemon: &Daemon, sim: &Sim) {
+pub(crate) async fn finish_operations(executor: &Executor, sim: &Sim) {
     until(|| {
         sim.advance(Duration::from_secs(10));
-        daemon.executor.running() == 0
+        executor.running() == 0
     })
     .await;
 }
@@ -100,7 +100,7 @@ async fn contract_05_a_slow_mapping_delays_no_other_call() {
     }
     assert!(call(&daemon, Group::Disk, "v1", "GetDiskStats", json!({"disk_number": 1})).await.is_ok());
     assert!(mappings.iter().all(|mapping| !mapping.is_finished()), "the clock is stopped");
-    finish_operations(&daemon, &sim).await;
+    finish_operations(&daemon.executor, &sim).await;
     for mapping in mappings {
         mapping.await.expect("no panic").expect("the share is mapped");
     }
@@ -119,7 +119,7 @@ async fn contract_05_calls_of_one_connection_run_concurrently() {
     let request = rpc.request(&json!({"path": r"C:\var\lib\kubelet"}));
     assert_eq!(rpc.call(&channel, &request).await.expect("it answers")["exists"], true);
     assert!(!mapping.is_finished());
-    finish_operations(&daemon, &sim).await;
+    finish_operations(&daemon.executor, &sim).await;
     mapping.await.expect("no panic").expect("the share is mapped");
 }
 
@@ -147,7 +147,7 @@ async fn contract_06_a_change_that_has_begun_finishes_without_its_caller_and_a_r
         let started =
             r#"grpc_server_started_total{grpc_method="FormatVolume",grpc_service="v1.Volume",grpc_type="unary"} 2"#;
         until(|| daemon.server.metrics().render().contains(started)).await;
-        finish_operations(&daemon, &sim).await;
+        finish_operations(&daemon.executor, &sim).await;
     };
     tokio::join!(retry, rest);
     assert_eq!(sim.formats_of(volume.id), 1);
@@ -164,7 +164,7 @@ async fn contract_06_a_deadline_ends_the_call_but_not_the_operation() {
     assert_eq!(client.call_within("/v1.Volume/FormatVolume", b"x", "2S", &request).await, Ok(()));
     daemon.counted("grpc_server_handled_total{grpc_code=\"DeadlineExceeded\",grpc_method=\"FormatVolume\"").await;
     assert_eq!(daemon.executor.running(), 1, "it continues");
-    finish_operations(&daemon, &sim).await;
+    finish_operations(&daemon.executor, &sim).await;
     assert_eq!(sim.formats_of(volume.id), 1);
 }
 
@@ -192,8 +192,7 @@ async fn contract_07_failures_have_a_fitting_code_and_a_request_id() {
 
 #[tokio::test]
 async fn contract_08_nothing_mounted_is_reported_in_the_words_that_drivers_search_for() {
-    let sim = good_input::node();
-    let daemon = Daemon::on(&sim);
+    let daemon = Daemon::on(&good_input::node());
     let mut client = VolumeClient::new(daemon.channel("csi-proxy-volume-v1").await);
     for target_path in [r"C:\var\lib\kubelet\plugins\mine", r"\var\lib\kubelet\plugins\none"] {
         let request = GetVolumeIdFromTargetPathRequest { target_path: target_path.into() };

@@ -41,7 +41,7 @@ impl Daemon {
     }
 
     pub(crate) fn address(&self, pipe: &str) -> Address {
-        Location::Directory(self.folder.path().join("sockets")).address(pipe).expect("a name")
+        Location::Directory(self.folder.path().join("sockets")).address(pipe)
     }
 
     /// Opens a connection.

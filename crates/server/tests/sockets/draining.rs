@@ -11,7 +11,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::channels::channel;
-use super::contract::{slow_mapping, slow_node};
+use super::contract::{finish_operations, slow_mapping, slow_node};
 use super::daemon::{Daemon, HANG_TIMEOUT, Setup, until};
 use super::frames::{Client, GOAWAY};
 use super::good_input;
@@ -24,8 +24,7 @@ fn draining_for(drain: Duration) -> Setup {
 
 #[tokio::test]
 async fn an_idle_server_stops_at_once_and_removes_its_endpoints() {
-    let sim = good_input::node();
-    let daemon = Daemon::on(&sim);
+    let daemon = Daemon::on(&good_input::node());
     let (address, mut client) = (daemon.address(SMB), Client::new(daemon.stream("csi-proxy-disk-v1").await).await);
     let _silent = daemon.stream(SMB).await;
     assert_eq!(client.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
@@ -50,11 +49,7 @@ async fn a_running_call_is_answered_during_the_drain() {
     until(|| !address.path().exists()).await;
     assert!(!mapping.is_finished() && !serving.is_finished());
     assert_eq!(server.metrics().check_ready(), Err(NotReady::Draining));
-    until(|| {
-        sim.advance(Duration::from_secs(10));
-        executor.running() == 0
-    })
-    .await;
+    finish_operations(&executor, &sim).await;
     mapping.await.expect("no panic").expect("the share is mapped");
     assert_eq!(serving.await.expect("no panic"), Unfinished::default());
 }
@@ -74,11 +69,7 @@ async fn the_drain_waits_for_an_operation_without_a_caller() {
     let (serving, _folder) = daemon.stop();
     until(|| !address.path().exists()).await;
     assert!(executor.running() == 1 && !serving.is_finished());
-    until(|| {
-        sim.advance(Duration::from_secs(10));
-        executor.running() == 0
-    })
-    .await;
+    finish_operations(&executor, &sim).await;
     assert_eq!(serving.await.expect("no panic"), Unfinished::default());
     assert!(sim.snapshot().as_str().contains(r"mapping \\slow\share"));
 }
@@ -95,17 +86,12 @@ async fn calls_that_outlast_the_drain_time_are_cut_off_and_counted() {
     assert_eq!(serving.await.expect("no panic"), Unfinished { calls: 1, operations: 1 });
     let status = mapping.await.expect("no panic").expect_err("it was cut off");
     assert!([Code::Unavailable, Code::Unknown, Code::Internal, Code::Cancelled].contains(&status.code()), "{status}");
-    until(|| {
-        sim.advance(Duration::from_secs(10));
-        executor.running() == 0
-    })
-    .await;
+    finish_operations(&executor, &sim).await;
 }
 
 #[tokio::test]
 async fn health_watches_report_not_serving_and_end_at_shutdown() {
-    let sim = good_input::node();
-    let daemon = Daemon::on(&sim);
+    let daemon = Daemon::on(&good_input::node());
     let mut health = HealthClient::new(daemon.channel(SMB).await);
     let watch = health.watch(HealthCheckRequest { service: "v1.Smb".into() }).await;
     let mut watch = watch.expect("the service is known").into_inner();
@@ -132,11 +118,7 @@ async fn the_drain_waits_for_a_call_that_crosses_the_goaway() {
     // Longer than a client has to read its last responses.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     assert!(!serving.is_finished());
-    until(|| {
-        sim.advance(Duration::from_secs(10));
-        executor.running() == 0
-    })
-    .await;
+    finish_operations(&executor, &sim).await;
     client.read_to_end_of(stream).await;
     assert_eq!(serving.await.expect("no panic"), Unfinished::default());
 }

@@ -19,7 +19,7 @@ fn has(actual: &Value, expected: &Value) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_139_rpcs_succeed_with_valid_input() {
+async fn every_rpc_succeeds_with_valid_input() {
     let mut called = BTreeSet::new();
     for row in &GROUP_VERSIONS {
         let sim = good_input::node();
@@ -36,7 +36,6 @@ async fn all_139_rpcs_succeed_with_valid_input() {
         sim.invariants().expect("the invariants of the node hold");
     }
     let table: BTreeSet<_> = GROUP_VERSIONS.iter().flat_map(|row| row.rpcs).map(|rpc| rpc.path).collect();
-    let pipes: BTreeSet<_> = GROUP_VERSIONS.iter().map(|row| (row.pipe(), row.rpcs.len())).collect();
-    assert_eq!(called, table);
-    assert_eq!(pipes.iter().map(|(_, rpcs)| rpcs).sum::<usize>(), 139);
+    let missing: Vec<_> = table.difference(&called).collect();
+    assert!(missing.is_empty(), "good_input.rs has no call of {missing:?}");
 }

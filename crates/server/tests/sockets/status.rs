@@ -43,7 +43,7 @@ async fn the_status_lists_running_calls_and_failures_without_users_and_passwords
     let json = serde_json::to_string(&found).expect("JSON");
     assert!(!json.contains(&user.replace('\\', r"\\")) && !json.contains(&password), "{json}");
 
-    finish_operations(&daemon, &sim).await;
+    finish_operations(&daemon.executor, &sim).await;
     mapping.await.expect("no panic").expect("the share is mapped");
     let after = status();
     assert!(after.calls.is_empty() && after.locks.is_empty(), "{after:?}");

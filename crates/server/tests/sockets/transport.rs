@@ -13,8 +13,8 @@ use api::disk::v1::ListDiskIDsRequest;
 use api::disk::v1::disk_client::DiskClient;
 use api::filesystem::v1::PathExistsRequest;
 use api::filesystem::v1::filesystem_client::FilesystemClient;
-use api::{GROUP_VERSIONS, Group, GroupVersion, GrouplessPipe};
-use server::{Endpoint, Limits, NotReady};
+use api::{GROUP_VERSIONS, Group, GroupVersion};
+use server::{Endpoint, EndpointSpec, Limits, NotReady};
 use storage_ops::{Config, Node};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
@@ -39,24 +39,23 @@ pub(crate) async fn path_exists(daemon: &Daemon) -> bool {
 
 #[tokio::test]
 async fn contract_01_all_endpoints_accept_connections() {
-    let sim = good_input::node();
-    let daemon = Daemon::on(&sim);
+    let daemon = Daemon::on(&good_input::node());
     for row in &GROUP_VERSIONS {
         daemon.stream(row.pipe()).await;
     }
 }
 
-/// A listener whose first accept panics.
-struct PanicsOnce<L> {
+/// A listener that calls `before` before it accepts.
+struct Faulty<L, F> {
     listener: L,
-    has_panicked: bool,
+    before: F,
 }
 
-impl<L: Listener> Listener for PanicsOnce<L> {
+impl<L: Listener, F: FnMut() -> io::Result<()> + Send + 'static> Listener for Faulty<L, F> {
     type Stream = L::Stream;
 
     async fn accept(&mut self) -> io::Result<L::Stream> {
-        assert!(std::mem::replace(&mut self.has_panicked, true), "a deliberate defect");
+        (self.before)()?;
         self.listener.accept().await
     }
 
@@ -68,30 +67,16 @@ impl<L: Listener> Listener for PanicsOnce<L> {
 #[tokio::test]
 async fn contract_01_an_endpoint_is_still_served_after_a_panic_of_its_listener() {
     let sim = good_input::node();
-    let open = |address: &Address| Ok(PanicsOnce { listener: bind(address)?, has_panicked: false });
+    let open = |address: &Address| {
+        let mut has_panicked = false;
+        let before = move || {
+            assert!(std::mem::replace(&mut has_panicked, true), "a deliberate defect");
+            Ok(())
+        };
+        Ok(Faulty { listener: bind(address)?, before })
+    };
     let daemon = Setup::default().listening(Node::new(sim.process(), Config::default()), open);
     assert!(path_exists(&daemon).await);
-}
-
-/// A listener that fails to accept while the flag is set.
-struct Fails<L> {
-    listener: L,
-    fails: Arc<AtomicBool>,
-}
-
-impl<L: Listener> Listener for Fails<L> {
-    type Stream = L::Stream;
-
-    async fn accept(&mut self) -> io::Result<L::Stream> {
-        if self.fails.load(Ordering::Relaxed) {
-            return Err(io::Error::other("no handle is free"));
-        }
-        self.listener.accept().await
-    }
-
-    fn address(&self) -> &Address {
-        self.listener.address()
-    }
 }
 
 #[tokio::test]
@@ -100,7 +85,10 @@ async fn a_server_is_not_ready_while_an_endpoint_fails_to_accept() {
     let fails = Arc::new(AtomicBool::new(true));
     let open = |address: &Address| {
         let fails = if address.name() == "csi-proxy-disk-v1" { Arc::clone(&fails) } else { Arc::default() };
-        Ok(Fails { listener: bind(address)?, fails })
+        let before = move || {
+            if fails.load(Ordering::Relaxed) { Err(io::Error::other("no handle is free")) } else { Ok(()) }
+        };
+        Ok(Faulty { listener: bind(address)?, before })
     };
     let daemon = Setup::default().listening(Node::new(sim.process(), Config::default()), open);
     let ready = || daemon.server.metrics().check_ready();
@@ -116,40 +104,38 @@ async fn contract_01_an_endpoint_that_cannot_be_opened_fails_the_start_and_is_na
     let folder = tempfile::tempdir().expect("a folder");
     let location = Location::Directory(folder.path().join("sockets"));
     for row in [&GROUP_VERSIONS[0], &GROUP_VERSIONS[11], &GROUP_VERSIONS[22]] {
-        let taken = bind(&location.address(row.pipe()).expect("a name")).expect("it is free");
-        let error = Endpoint::open_all(&location, false, bind).expect_err("one is taken");
+        let taken = bind(&location.address(row.pipe())).expect("it is free");
+        let error = Endpoint::open(&location, EndpointSpec::of(&Group::ALL, false), bind).expect_err("one is taken");
         assert_eq!(error.name(), row.pipe());
         assert!(error.to_string().starts_with(&format!("cannot serve {}: ", row.pipe())), "{error}");
         drop(taken);
     }
-    let failed = Endpoint::open_all(&location, true, |address| match address.name() {
+    let failed = Endpoint::open(&location, EndpointSpec::of(&Group::ALL, true), |address| match address.name() {
         "csi-proxy-v1" => Err(io::Error::other("no")),
         _ => bind(address),
     });
     assert_eq!(failed.expect_err("one fails").to_string(), "cannot serve csi-proxy-v1: no");
-    assert_eq!(
-        Endpoint::open_all(&location, true, bind).expect("none is taken").len(),
-        23 + GrouplessPipe::all().count()
-    );
+    let all = Endpoint::open(&location, EndpointSpec::of(&Group::ALL, true), bind).expect("none is taken");
+    assert_eq!(all.len(), GROUP_VERSIONS.len() + groupless(&Group::ALL).len());
 }
+
+const AUTHORITIES: [&[u8]; 9] = [
+    br"\\.\\pipe\\csi-proxy-disk-v1",
+    br"\\.\pipe\csi-proxy-disk-v1",
+    b"%5C%5C.%5C%5Cpipe%5C%5Ccsi-proxy-disk-v1",
+    b"localhost",
+    b"a:b:c",
+    b"user@",
+    b"[::1",
+    b"a/b?c#d",
+    b"\xff\x01",
+];
 
 #[tokio::test]
 async fn contract_02_any_authority_is_answered() {
-    let sim = good_input::node();
-    let daemon = Daemon::on(&sim);
+    let daemon = Daemon::on(&good_input::node());
     let mut client = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
-    let authorities: [&[u8]; 9] = [
-        br"\\.\\pipe\\csi-proxy-disk-v1",
-        br"\\.\pipe\csi-proxy-disk-v1",
-        b"%5C%5C.%5C%5Cpipe%5C%5Ccsi-proxy-disk-v1",
-        b"localhost",
-        b"a:b:c",
-        b"user@",
-        b"[::1",
-        b"a/b?c#d",
-        b"\xff\x01",
-    ];
-    for authority in authorities {
+    for authority in AUTHORITIES {
         let outcome = client.call("/v1.Disk/ListDiskIDs", authority).await;
         assert_eq!(outcome, Ok(()), "{}", authority.escape_ascii());
     }
@@ -160,8 +146,7 @@ async fn contract_02_any_authority_is_answered() {
 
 #[tokio::test]
 async fn contract_03_silent_connections_do_not_delay_calls() {
-    let sim = good_input::node();
-    let daemon = Daemon::on(&sim);
+    let daemon = Daemon::on(&good_input::node());
     let mut silent = Vec::new();
     for _ in 0..500 {
         silent.push(daemon.stream(FILESYSTEM).await);
@@ -169,18 +154,14 @@ async fn contract_03_silent_connections_do_not_delay_calls() {
             assert!(path_exists(&daemon).await);
         }
     }
-    until(|| daemon.server.connections().silent().len() == 500).await;
+    until(|| daemon.server.connections().counts().silent == 500).await;
     assert!(path_exists(&daemon).await);
 }
 
 #[tokio::test]
 async fn contract_03_a_connection_without_a_preface_is_closed_and_one_with_a_preface_is_not() {
-    let sim = good_input::node();
-    let limits = Limits {
-        connections: server::ConnectionLimits { silence: Duration::from_millis(50), ..Default::default() },
-        ..Limits::default()
-    };
-    let daemon = Setup { limits, ..Setup::default() }.on(&sim);
+    let limits = Limits { silence: Duration::from_millis(50), ..Limits::default() };
+    let daemon = Setup { limits, ..Setup::default() }.on(&good_input::node());
     let mut client = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
     assert_eq!(client.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
     let (mut silent, mut half) = (daemon.stream(FILESYSTEM).await, daemon.stream(FILESYSTEM).await);
@@ -191,13 +172,18 @@ async fn contract_03_a_connection_without_a_preface_is_closed_and_one_with_a_pre
     assert_eq!(client.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
 }
 
+/// Returns the endpoints without a group in their names.
+fn groupless(groups: &[Group]) -> Vec<EndpointSpec> {
+    EndpointSpec::of(groups, true).split_off(EndpointSpec::of(groups, false).len())
+}
+
 #[tokio::test]
 async fn contract_05a_a_groupless_pipe_serves_every_group_of_its_version() {
     let sim = good_input::node();
     let daemon = Setup { groupless: true, ..Setup::default() }.on(&sim);
-    for pipe in GrouplessPipe::all() {
-        let channel = daemon.channel(&pipe.pipe()).await;
-        for row in pipe.group_versions() {
+    for spec in groupless(&Group::ALL) {
+        let channel = daemon.channel(&spec.name()).await;
+        for row in spec.group_versions() {
             let case = good_input::cases(row, &sim).into_iter().find(|case| case.rpc.starts_with("Get"));
             let case = case.unwrap_or_else(|| good_input::cases(row, &sim).swap_remove(0));
             let rpc = &dynamic_client::rpcs(row)[case.rpc];
@@ -210,8 +196,7 @@ async fn contract_05a_a_groupless_pipe_serves_every_group_of_its_version() {
 
 #[tokio::test]
 async fn an_endpoint_serves_only_its_own_group_version() {
-    let sim = good_input::node();
-    let daemon = Daemon::on(&sim);
+    let daemon = Daemon::on(&good_input::node());
     let channel = daemon.channel(FILESYSTEM).await;
     for (path, message) in [
         ("/v1.Disk/ListDiskIDs", "this endpoint serves only v1.Filesystem"),
@@ -229,8 +214,7 @@ async fn an_endpoint_serves_only_its_own_group_version() {
 
 #[tokio::test]
 async fn a_response_has_only_the_headers_that_grpc_defines() {
-    let sim = good_input::node();
-    let daemon = Daemon::on(&sim);
+    let daemon = Daemon::on(&good_input::node());
     let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
     let request = |path: &str| PathExistsRequest { path: path.into() };
     let names = |metadata: &tonic::metadata::MetadataMap| {
@@ -246,8 +230,7 @@ async fn a_response_has_only_the_headers_that_grpc_defines() {
 
 #[tokio::test]
 async fn health_is_reported_for_the_services_of_the_endpoint() {
-    let sim = good_input::node();
-    let daemon = Setup { groupless: true, ..Setup::default() }.on(&sim);
+    let daemon = Setup { groupless: true, ..Setup::default() }.on(&good_input::node());
     let check = async |pipe: &str, service: &str| {
         let mut health = HealthClient::new(daemon.channel(pipe).await);
         let answer = health.check(HealthCheckRequest { service: service.to_owned() }).await;
@@ -269,10 +252,12 @@ async fn a_group_that_is_left_out_has_no_endpoint_and_is_in_no_other_one() {
     for row in &GROUP_VERSIONS {
         assert_eq!(daemon.address(row.pipe()).path().exists(), !left_out.contains(&row.group), "{row:?}");
     }
-    let versions: Vec<_> = GrouplessPipe::all().filter(|pipe| daemon.address(&pipe.pipe()).path().exists()).collect();
-    let is_served = |pipe: GrouplessPipe| pipe.group_versions().any(|row| !left_out.contains(&row.group));
-    assert_eq!(versions, GrouplessPipe::all().filter(|pipe| is_served(*pipe)).collect::<Vec<_>>());
-    assert!(versions.len() < GrouplessPipe::all().count(), "a version that only iSCSI has is not served");
+    let served: Vec<_> = Group::ALL.into_iter().filter(|group| !left_out.contains(group)).collect();
+    let served: Vec<_> = groupless(&served).iter().map(EndpointSpec::name).collect();
+    for spec in groupless(&Group::ALL) {
+        assert_eq!(daemon.address(&spec.name()).path().exists(), served.contains(&spec.name()), "{spec:?}");
+    }
+    assert!(served.len() < groupless(&Group::ALL).len(), "a version that only iSCSI has is not served");
 
     let mut health = HealthClient::new(daemon.channel("csi-proxy-v1").await);
     let mut check = async |service: &str| {
@@ -304,11 +289,11 @@ async fn contract_02_a_python_client_that_names_a_pipe_is_answered() {
         println!("skipped: contract_02_a_python_client_that_names_a_pipe_is_answered: CSI_PROXY_PYTHON is not set");
         return;
     };
-    let sim = good_input::node();
-    let daemon = Daemon::on(&sim);
+    let daemon = Daemon::on(&good_input::node());
     let disk = GroupVersion::find(Group::Disk, "v1").expect("it is in the table");
     let socket = daemon.address(disk.pipe()).path();
-    for authority in [&br"\\.\\pipe\\csi-proxy-disk-v1"[..], b"%5C%5C.%5C%5Cpipe%5C%5Ccsi-proxy-disk-v1", b"\xff\x01"] {
+    let long = br"\\.\pipe\".repeat(400);
+    for authority in AUTHORITIES.into_iter().chain([&long[..]]) {
         let outcomes = python_calls(&python, socket.clone(), authority, "/v1.Disk/ListDiskIDs").await;
         assert_eq!(outcomes, "OK 200\n", "{}", authority.escape_ascii());
     }

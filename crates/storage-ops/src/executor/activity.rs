@@ -1,15 +1,16 @@
 //! A snapshot of what an executor does: requests, pools and locks.
 
 use std::fmt;
-use std::time::Duration;
 
 use crate::executor::Executor;
-use crate::executor::locks::{KeyUse, LockKey, QueuedRequest};
-use crate::executor::pool_kind::PoolKind;
-use crate::executor::progress::{Call, Request, Stage};
+use crate::executor::progress::{Call, LockWaitCount, Request, Stage};
+use crate::scheduling::locks::{KeyUse, QueuedRequest};
+use crate::scheduling::worker_pools::PoolUse;
+use crate::scheduling::{LockKey, PoolKind};
+use crate::sync::lock;
 
-/// What an executor does at one moment. The parts are read one after the other, so they may differ by what happened in
-/// between.
+/// The activity of an executor at one moment. The parts are read one after the other, so they may contradict each
+/// other.
 #[derive(Clone, Debug)]
 pub struct Activity {
     /// The requests in progress, in the order of their arrival.
@@ -29,26 +30,26 @@ pub struct ActiveRequest {
     pub operation: &'static str,
     /// The operation with its object, as it follows "cannot" in errors. It contains neither a secret nor a user name.
     pub description: String,
-    /// Whether somebody waits for the result. An operation that has begun to change something continues without, and so
-    /// does a read that has a thread, until Windows answers.
+    /// Whether a caller waits for the result. Without a caller, an operation that has begun a change runs to its end, and a
+    /// read that has a thread runs until Windows answers.
     pub has_caller: bool,
-    /// What it does.
+    /// What the request does.
     pub state: RequestState,
 }
 
 /// What a request in progress does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestState {
-    /// It is about to run or to wait.
+    /// The request is about to run or to wait.
     Starting,
-    /// It waits for the lock of this object, which an earlier request has.
+    /// The request waits for the lock of this object, which an earlier request has.
     WaitingForLock(LockKey),
-    /// It waits for a thread of this pool.
+    /// The request waits for a thread of this pool.
     WaitingForThread(PoolKind),
-    /// It runs, on a thread of this pool or, if it reads local files, on one of the runtime.
+    /// The request runs on a thread of this pool or, if it reads local files, on a thread of the runtime.
     Running(PoolKind),
-    /// It waits for the result of an equal request, by the number of its call.
-    Sharing(Option<u64>),
+    /// The request waits for the result of an equal request that it has joined: the number of the call of that request.
+    Joined(Option<u64>),
 }
 
 impl fmt::Display for RequestState {
@@ -58,44 +59,22 @@ impl fmt::Display for RequestState {
             Self::WaitingForLock(key) => write!(f, "waiting for lock {key}"),
             Self::WaitingForThread(pool) => write!(f, "waiting for a thread of pool {}", pool.name()),
             Self::Running(_) => f.write_str("running"),
-            Self::Sharing(Some(call)) => write!(f, "sharing the result of call {call}"),
-            Self::Sharing(None) => f.write_str("sharing the result of another request"),
+            Self::Joined(Some(call)) => write!(f, "sharing the result of call {call}"),
+            Self::Joined(None) => f.write_str("sharing the result of another request"),
         }
     }
 }
 
-/// How much of a pool is in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolUse {
-    /// The pool.
-    pub pool: PoolKind,
-    /// How many threads it may have.
-    pub threads: usize,
-    /// How many of them are in use.
-    pub busy: usize,
-    /// How many operations wait for one of them.
-    pub waiting: usize,
-}
-
-/// How often and how long changes have waited for locks that others had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LockWaitCount {
-    /// How many waits have ended.
-    pub waits: u64,
-    /// How long all of them took.
-    pub time: Duration,
-}
-
-/// Who has a lock and who waits for it.
+/// The calls that hold a lock and the calls that wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockUse {
     /// The object.
     pub key: LockKey,
-    /// The numbers of the calls that have it.
+    /// The numbers of the calls that hold the lock.
     pub held_by: Vec<u64>,
-    /// How many others have it: calls of Windows that outlive their request.
+    /// How many calls of Windows hold the lock although their request has ended.
     pub held_by_others: usize,
-    /// The numbers of the calls that wait for it, in their order.
+    /// The numbers of the calls that wait for the lock, in their order.
     pub waiting: Vec<u64>,
 }
 
@@ -131,11 +110,11 @@ impl Executor {
 
     /// Returns how often and how long changes have waited for locks.
     pub fn lock_waits(&self) -> LockWaitCount {
-        LockWaitCount { waits: self.lock_waits.count(), time: self.lock_waits.time() }
+        *lock(&self.lock_waits)
     }
 
-    /// Returns how many requests have shared the result of an equal one.
-    pub fn shared_requests(&self) -> u64 {
+    /// Returns how many requests have joined an equal one and shared its result.
+    pub fn coalesced_requests(&self) -> u64 {
         self.requests.shared()
     }
 }
@@ -143,18 +122,17 @@ impl Executor {
 fn state(request: &Request, all: &[(u64, Request)], keys: &[KeyUse]) -> RequestState {
     if let Some(shared) = request.shares {
         let other = all.binary_search_by_key(&shared, |(number, _)| *number).ok();
-        return RequestState::Sharing(other.and_then(|at| all[at].1.call).map(|call| call.number));
+        return RequestState::Joined(other.and_then(|at| all[at].1.call).map(|call| call.number));
     }
-    let progress = request.work.progress();
-    match progress.stage() {
+    match request.work.stage() {
         Stage::Requested => RequestState::Starting,
         Stage::WaitingForThread(pool) => RequestState::WaitingForThread(pool),
         Stage::Running(pool) => RequestState::Running(pool),
-        Stage::WaitingForLocks => {
-            let is_own = |request: &QueuedRequest| progress.locks() == Some(request.number);
-            let awaited = |key: &&KeyUse| key.waiting.iter().any(is_own);
-            let key = keys.iter().find(awaited);
-            key.map_or(RequestState::Starting, |key| RequestState::WaitingForLock(key.key.clone()))
+        Stage::WaitingForLocks(number) => {
+            let is_awaited = |key: &&KeyUse| key.waiting.iter().any(|request| request.number == number);
+            keys.iter()
+                .find(is_awaited)
+                .map_or(RequestState::Starting, |key| RequestState::WaitingForLock(key.key.clone()))
         }
     }
 }

@@ -1,151 +1,128 @@
 //! Reads on the threads of the runtime.
 //!
-//! A read of local files is short, so it runs on the thread that polls it. Should it hang, because its disk no longer
-//! answers, two things keep the runtime at work. One thread less than the runtime has may run reads. And if one does for
-//! longer than a moment, another thread is woken: in a runtime whose other threads sleep, the hanging one may be the one
-//! that waits for network events, and no other would take its place.
+//! A read of local files is short, so it runs on the thread that polls it. A read can hang, because its disk no longer
+//! answers. Two rules keep the runtime at work. First, at least one of its threads runs no read. Second, if a read takes
+//! longer than [`PATIENCE`], another thread is woken: the thread that hangs may be the one that waited for network events.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
-use std::thread::{self, Builder, Thread};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, Builder};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// How long a read may run before another thread is woken.
-const MOMENT: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The permits for reads on the threads of the runtime.
+/// Counts the reads on the threads of the runtime. The first read starts a thread that watches them.
 #[derive(Default)]
 pub(super) struct InlineReads(OnceLock<Option<Watched>>);
 
-/// The permits, and the thread that watches whether they come back. It sleeps while no read has begun.
 struct Watched {
-    reads: Arc<Reads>,
-    watcher: Thread,
+    running: Arc<AtomicUsize>,
+    /// The maximum number of reads.
+    limit: usize,
+    /// Wakes the thread that watches, which ends when this is dropped.
+    begun: SyncSender<()>,
 }
 
-struct Reads {
-    permits: Semaphore,
-    count: usize,
-    /// Whether a read has begun since the watcher looked.
-    has_begun: AtomicBool,
-}
+/// The permission to run a read on this thread.
+pub(super) struct Permit<'a>(&'a AtomicUsize);
 
 impl InlineReads {
-    /// Returns the permit to run a read on this thread, if there is one left. Reads on a runtime without a thread to
-    /// spare get none.
-    pub(super) fn permit(&self) -> Option<SemaphorePermit<'_>> {
-        let Watched { reads, watcher } = self.0.get_or_init(watched).as_ref()?;
-        let permit = reads.permits.try_acquire().ok()?;
-        if !reads.has_begun.swap(true, Ordering::SeqCst) {
-            watcher.unpark();
+    /// Returns the permission to run a read on this thread, unless the runtime has no other thread to spare.
+    pub(super) fn permit(&self) -> Option<Permit<'_>> {
+        let Watched { running, limit, begun } = self.0.get_or_init(Watched::start).as_ref()?;
+        let permit = Permit(running);
+        if running.fetch_add(1, Ordering::SeqCst) >= *limit {
+            return None;
         }
+        // A full channel means that the thread that watches has yet to look.
+        let _ = begun.try_send(());
         Some(permit)
     }
 }
 
-impl Drop for InlineReads {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        if let Some(Some(Watched { reads, watcher })) = self.0.take() {
-            drop(reads);
-            watcher.unpark();
-        }
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-fn watched() -> Option<Watched> {
-    let runtime = Handle::current();
-    let count = runtime.metrics().num_workers().saturating_sub(1);
-    if count == 0 {
-        return None;
+impl Watched {
+    /// Starts the thread that watches. Returns `None` if no read may run on the threads of this runtime.
+    fn start() -> Option<Self> {
+        let runtime = Handle::current();
+        let limit = runtime.metrics().num_workers().checked_sub(1).filter(|limit| *limit > 0)?;
+        let running = Arc::new(AtomicUsize::new(0));
+        let (begun, reads) = sync_channel(1);
+        let watched = Arc::clone(&running);
+        // The thread that runs the empty task then waits for network events.
+        let wake = move || drop(runtime.spawn(async {}));
+        let watch = move || wake_while_reads_run(reads, &watched, wake);
+        Builder::new().name("inline-reads".into()).spawn(watch).ok()?;
+        Some(Self { running, limit, begun })
     }
-    let reads = Arc::new(Reads { permits: Semaphore::new(count), count, has_begun: AtomicBool::new(false) });
-    let weak = Arc::downgrade(&reads);
-    let builder = Builder::new().name("inline-reads".into());
-    // Without the thread, no read may run here.
-    let watcher = builder.spawn(move || wake_while_reads_hang(&runtime, &weak)).ok()?.thread().clone();
-    Some(Watched { reads, watcher })
 }
 
-/// Wakes a thread of the runtime at each moment at which a read is running on one, until the permits are dropped.
-fn wake_while_reads_hang(runtime: &Handle, reads: &Weak<Reads>) {
-    while let Some(reads) = reads.upgrade() {
-        // Before the permits, so that a read that takes one afterwards finds that it has to wake this thread.
-        let has_begun = reads.has_begun.swap(false, Ordering::SeqCst);
-        let is_running = reads.permits.available_permits() < reads.count;
-        drop(reads);
-        if is_running {
-            // The thread that runs this then waits for network events.
-            runtime.spawn(async {});
+/// Calls `wake` after each [`PATIENCE`] at whose end a read is running. Sleeps while no read begins.
+fn wake_while_reads_run(reads: Receiver<()>, running: &AtomicUsize, wake: impl Fn()) {
+    for () in reads {
+        thread::sleep(PATIENCE);
+        while running.load(Ordering::SeqCst) > 0 {
+            wake();
+            thread::sleep(PATIENCE);
         }
-        if !is_running && !has_begun {
-            thread::park();
-        }
-        thread::sleep(MOMENT);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::PathBuf;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::sync_channel;
     use std::thread;
-    use std::time::Duration;
 
-    use super::InlineReads;
+    use super::{InlineReads, PATIENCE, wake_while_reads_run};
 
-    /// Returns the folders in `/proc` of the threads that watch reads.
-    fn watchers() -> Vec<PathBuf> {
-        let threads = fs::read_dir("/proc/self/task").expect("the threads");
-        let folders = threads.filter_map(|thread| Some(thread.ok()?.path()));
-        let is_watcher = |folder: &PathBuf| {
-            fs::read_to_string(folder.join("comm")).is_ok_and(|name| name.trim_end() == "inline-reads")
-        };
-        folders.filter(is_watcher).collect()
-    }
-
-    /// Returns how many times the threads have slept, as Linux counts it.
-    fn sleeps() -> Vec<String> {
-        let status = |folder: PathBuf| fs::read_to_string(folder.join("status")).unwrap_or_default();
-        let of = |status: String| status.lines().find(|line| line.starts_with("voluntary")).map(ToOwned::to_owned);
-        watchers().into_iter().filter_map(|folder| of(status(folder))).collect()
-    }
-
-    /// Waits until `holds` returns true.
-    fn until(holds: impl Fn() -> bool) {
-        let mut attempts = 0;
-        while !holds() {
-            attempts += 1;
-            assert!(attempts < 120);
-            thread::sleep(Duration::from_millis(500));
-        }
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn nothing_wakes_while_no_read_runs_and_the_thread_ends_with_the_permits() {
-        if std::env::consts::OS != "linux" {
-            let test = "nothing_wakes_while_no_read_runs_and_the_thread_ends_with_the_permits";
-            println!("skipped: {test}: only Linux tells in /proc how often a thread has slept");
-            return;
-        }
+    #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+    async fn a_read_gets_no_permit_if_it_would_take_the_last_thread() {
         let reads = InlineReads::default();
-        for _ in 0..3 {
-            drop(reads.permit().expect("a permit"));
-            until(|| !watchers().is_empty());
-            until(|| {
-                let before = sleeps();
-                thread::sleep(Duration::from_secs(1));
-                sleeps() == before
-            });
-        }
-        // A read that hangs is watched again.
-        let permit = reads.permit().expect("a permit");
-        let before = sleeps();
-        until(|| sleeps() != before);
-        drop(permit);
-        drop(reads);
-        until(|| watchers().is_empty());
+        let permits = [reads.permit(), reads.permit()];
+        assert!(permits.iter().all(Option::is_some) && reads.permit().is_none());
+        drop(permits);
+        assert!(reads.permit().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_runtime_with_one_thread_runs_no_read() {
+        assert!(InlineReads::default().permit().is_none());
+    }
+
+    #[test]
+    fn the_runtime_is_woken_while_a_read_runs_and_left_alone_without_reads() {
+        let (running, wakes) = (AtomicUsize::new(1), AtomicUsize::new(0));
+        let (begun, reads) = sync_channel(1);
+        let wake = || {
+            wakes.fetch_add(1, Ordering::SeqCst);
+        };
+        let woken = || wakes.load(Ordering::SeqCst);
+        thread::scope(|scope| {
+            let running = &running;
+            scope.spawn(move || wake_while_reads_run(reads, running, wake));
+            thread::sleep(2 * PATIENCE);
+            assert_eq!(woken(), 0, "no read has begun");
+            begun.send(()).unwrap();
+            while woken() < 3 {
+                thread::yield_now();
+            }
+            running.store(0, Ordering::SeqCst);
+            thread::sleep(2 * PATIENCE);
+            let before = woken();
+            thread::sleep(2 * PATIENCE);
+            assert_eq!(woken(), before, "the read has ended");
+            // The thread ends with the permits.
+            drop(begun);
+        });
     }
 }

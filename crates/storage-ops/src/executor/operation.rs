@@ -3,20 +3,20 @@
 use std::fmt;
 use std::hash::Hash;
 
-use crate::error::OperationResult;
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
-use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::error::{Error, OperationResult};
 use crate::node::Node;
+use crate::node::run::Run;
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult};
 
 /// A storage operation with its arguments. Two equal operations request the same thing.
 ///
-/// Only this crate implements the trait. [`Node::run`] and [`crate::Executor::run`] run an operation.
-pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
+/// [`Node::run`] and [`crate::Executor::run`] run an operation. Only this crate can implement the trait, because it does not
+/// export `Run`.
+pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
     /// The result of the operation.
     type Output: Clone + fmt::Debug + Send + Sync + 'static;
 
-    /// The name of the operation: that of the RPC in its newest version.
+    /// The name of the operation.
     const NAME: &'static str;
 
     /// The pool on whose threads the operation starts.
@@ -36,7 +36,7 @@ pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sy
         Ok(())
     }
 
-    /// Returns what the operation waits for, whose share of the threads limits it.
+    /// Returns the resource that the operation waits for, whose quota of the threads limits the operation.
     fn resource(&self) -> Option<Resource> {
         None
     }
@@ -44,12 +44,30 @@ pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sy
     /// Returns the keys that the operation must lock; none for an operation that only reads.
     ///
     /// A volume is locked by the key of its disk, which is looked up here and checked again by [`Self::run`].
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(Vec::new())
     }
 
     /// Runs the operation under its locks.
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output>;
+    fn run(&self, run: Run<'_>) -> RunResult<Self::Output>;
+}
+
+/// How often an operation is run before it fails: it is run again because its volume has moved to another disk, or because
+/// it needs a thread of another pool.
+pub(crate) const MAX_RUNS: usize = 6;
+
+/// Converts the result of an operation to that of its request: adds the name and the description of the operation to an
+/// error, and records a refused link.
+pub(crate) fn conclude<O: Operation>(
+    node: &Node,
+    operation: &O,
+    result: OperationResult<O::Output>,
+) -> Result<O::Output, Error> {
+    result.map_err(|error| {
+        let error = Error::new(O::NAME, operation.describe(), error);
+        node.refused_links.record(&error);
+        error
+    })
 }
 
 /// Whether an operation may share the result of an equal one that is in progress (request coalescing).
@@ -57,15 +75,9 @@ pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sy
 pub enum Coalesce {
     /// Never, because it changes nothing: a result must not be older than its request.
     Never,
-    /// Only while the other is queued. Once it runs, it may already have read a state that is older than this request.
+    /// Only while the other operation is queued. A running operation may have read a state that is older than this request.
     Queued,
-    /// While the other is queued or running. The object is locked, so no operation undoes the change before the other
+    /// While the other operation is queued or running. Its object is locked, so no operation undoes its change before it
     /// ends.
     InFlight,
-}
-
-/// Prevents other crates from implementing [`Operation`].
-pub(crate) mod sealed {
-    /// Implemented for the operations of this crate, in `ops`.
-    pub trait Sealed {}
 }

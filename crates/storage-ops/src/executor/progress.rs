@@ -1,87 +1,85 @@
 //! What each request in progress does: which lock or thread it waits for, or that it runs.
 //!
-//! Recording costs an entry in a table and a few stores for each request. Texts are made only in [`Executor::activity`],
-//! when somebody asks.
+//! Recording costs an entry in a table and a few stores for each request. Only [`Executor::activity`] makes texts.
 //!
 //! [`Executor::activity`]: crate::Executor::activity
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::executor::operation::Operation;
-use crate::executor::pool_kind::PoolKind;
-use crate::executor::shares::ClientId;
+use crate::scheduling::PoolKind;
+use crate::scheduling::quotas::ClientId;
+use crate::sync::Arc;
 
-/// The call of an RPC that requests an operation.
+/// The call that requests an operation. The executor reports it unchanged in
+/// [`Executor::activity`](crate::Executor::activity).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Its number, which the log has too.
+    /// The number of the call. A lock and a shared result name the call by this number.
     pub number: u64,
-    /// The path of the RPC, such as `/v1.Volume/FormatVolume`.
-    pub rpc: &'static str,
-    /// The connection that it arrived on.
+    /// What the caller names the call.
+    pub label: &'static str,
+    /// The client that makes the call.
     pub client: ClientId,
-    /// When it began, by the clock of the server. The executor does not interpret this.
+    /// When the call began, by a clock of the caller.
     pub began: Duration,
 }
 
-/// Who requests an operation: a client, whose share of the threads limits it, and the call of an RPC that
-/// [`Executor::activity`](crate::Executor::activity) names.
-#[derive(Clone, Copy, Debug)]
+/// Who requests an operation.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Requester {
+    /// The client, whose share of the threads limits the operation.
     pub(crate) client: Option<ClientId>,
     pub(crate) call: Option<Call>,
-    pub(crate) has_woken: bool,
-}
-
-impl Default for Requester {
-    /// Nobody in particular.
-    fn default() -> Self {
-        Self { client: None, call: None, has_woken: true }
-    }
-}
-
-impl Requester {
-    /// States whether the task that requests the operation may have woken other tasks since it was last polled. One that
-    /// has not saves the executor from making way for them when the operation runs on the thread that polls it.
-    #[must_use]
-    pub fn having_woken(self, has_woken: bool) -> Self {
-        Self { has_woken, ..self }
-    }
 }
 
 impl From<ClientId> for Requester {
     fn from(client: ClientId) -> Self {
-        Self { client: Some(client), ..Self::default() }
+        Self { client: Some(client), call: None }
     }
 }
 
 impl From<Call> for Requester {
     fn from(call: Call) -> Self {
-        Self { client: Some(call.client), call: Some(call), ..Self::default() }
+        Self { client: Some(call.client), call: Some(call) }
     }
 }
 
-/// An operation with its progress.
+/// What an operation does now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The operation has just been requested.
+    #[default]
+    Requested,
+    /// The operation waits for the locks of the lock request with this number, or has been granted them.
+    WaitingForLocks(u64),
+    WaitingForThread(PoolKind),
+    Running(PoolKind),
+}
+
+/// An operation with its stage.
 pub(crate) struct Tracked<O> {
     pub(crate) operation: O,
-    pub(crate) progress: Progress,
+    stage: Mutex<Stage>,
 }
 
 impl<O> Tracked<O> {
     pub(crate) fn new(operation: O) -> Self {
-        Self { operation, progress: Progress::default() }
+        Self { operation, stage: Mutex::default() }
+    }
+
+    pub(crate) fn enters(&self, stage: Stage) {
+        *lock(&self.stage) = stage;
     }
 }
 
-/// An operation of any type with its progress.
+/// An operation of any type with its stage.
 pub(crate) trait Work: Send + Sync {
     fn name(&self) -> &'static str;
     fn describe(&self) -> String;
-    fn progress(&self) -> &Progress;
+    fn stage(&self) -> Stage;
 }
 
 impl<O: Operation> Work for Tracked<O> {
@@ -93,94 +91,25 @@ impl<O: Operation> Work for Tracked<O> {
         self.operation.describe()
     }
 
-    fn progress(&self) -> &Progress {
-        &self.progress
+    fn stage(&self) -> Stage {
+        *lock(&self.stage)
     }
 }
 
-/// What an operation does now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// It has just been requested.
-    Requested,
-    WaitingForLocks,
-    WaitingForThread(PoolKind),
-    Running(PoolKind),
-}
-
-const REQUESTED: u8 = 0;
-const WAITING_FOR_LOCKS: u8 = 1;
-/// Added to the number of a pool.
-const WAITING_FOR_THREAD: u8 = 16;
-/// Added to the number of a pool.
-const RUNNING: u8 = 32;
-
-/// The stage of an operation, and its request for locks. Each is exact, but a reader may see one before the other.
-#[derive(Default)]
-pub(crate) struct Progress {
-    stage: AtomicU8,
-    /// The number of its request for locks, plus one.
-    locks: AtomicU64,
-}
-
-impl Progress {
-    /// Notes that the operation waits for the locks of the request `number`, or has been granted them.
-    pub(crate) fn waits_for_locks(&self, number: u64) {
-        self.locks.store(number + 1, Ordering::Relaxed);
-        self.stage.store(WAITING_FOR_LOCKS, Ordering::Relaxed);
-    }
-
-    pub(crate) fn waits_for_thread(&self, pool: PoolKind) {
-        self.stage.store(WAITING_FOR_THREAD + pool as u8, Ordering::Relaxed);
-    }
-
-    pub(crate) fn runs_in(&self, pool: PoolKind) {
-        self.stage.store(RUNNING + pool as u8, Ordering::Relaxed);
-    }
-
-    pub(crate) fn stage(&self) -> Stage {
-        let pool = |number: u8| PoolKind::ALL[usize::from(number)];
-        match self.stage.load(Ordering::Relaxed) {
-            REQUESTED => Stage::Requested,
-            stage if stage >= RUNNING => Stage::Running(pool(stage - RUNNING)),
-            stage if stage >= WAITING_FOR_THREAD => Stage::WaitingForThread(pool(stage - WAITING_FOR_THREAD)),
-            _ => Stage::WaitingForLocks,
-        }
-    }
-
-    /// Returns the number of the request for locks.
-    pub(crate) fn locks(&self) -> Option<u64> {
-        self.locks.load(Ordering::Relaxed).checked_sub(1)
-    }
-}
-
-/// The waits of changes for locks that others had.
-#[derive(Default)]
-pub(crate) struct LockWaits {
-    count: AtomicU64,
-    nanoseconds: AtomicU64,
-}
-
-impl LockWaits {
-    pub(crate) fn add(&self, took: Duration) {
-        self.count.fetch_add(1, Ordering::Relaxed);
-        self.nanoseconds.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-
-    pub(crate) fn count(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn time(&self) -> Duration {
-        Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed))
-    }
+/// How often and how long changes have waited for locks of other requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LockWaitCount {
+    /// How many waits have ended.
+    pub waits: u64,
+    /// How long all of them took.
+    pub time: Duration,
 }
 
 /// A request in progress.
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) call: Option<Call>,
-    /// Whether somebody waits for the result.
+    /// Whether a caller waits for the result.
     pub(crate) has_caller: bool,
     /// The number of the request whose result this one shares.
     pub(crate) shares: Option<u64>,
@@ -202,7 +131,7 @@ struct Table {
 impl Requests {
     /// Adds a request and returns its number. `shares` is the number of the request whose result it shares.
     pub(crate) fn add(&self, call: Option<Call>, shares: Option<u64>, work: Arc<dyn Work>) -> u64 {
-        let mut table = self.table();
+        let mut table = lock(&self.0);
         let number = table.next;
         table.next += 1;
         table.shared += u64::from(shares.is_some());
@@ -211,36 +140,37 @@ impl Requests {
     }
 
     pub(crate) fn remove(&self, number: u64) {
-        let removed = self.table().requests.remove(&number);
+        let removed = lock(&self.0).requests.remove(&number);
         // Dropped without the lock.
         drop(removed);
     }
 
-    /// Notes that nobody waits for the result of a request any more, if it is still in progress.
+    /// Notes that no caller waits for the result of a request any more, if the request is still in progress.
     pub(crate) fn caller_left(&self, number: u64) {
-        if let Some(request) = self.table().requests.get_mut(&number) {
+        if let Some(request) = lock(&self.0).requests.get_mut(&number) {
             request.has_caller = false;
         }
     }
 
     /// Returns all requests in the order of their arrival.
     pub(crate) fn all(&self) -> Vec<(u64, Request)> {
-        let mut all: Vec<_> = self.table().requests.iter().map(|(number, one)| (*number, one.clone())).collect();
+        let mut all: Vec<_> = lock(&self.0).requests.iter().map(|(number, one)| (*number, one.clone())).collect();
         all.sort_unstable_by_key(|(number, _)| *number);
         all
     }
 
     /// Returns how many requests have shared the result of another.
     pub(crate) fn shared(&self) -> u64 {
-        self.table().shared
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).shared
     }
 }
 
-/// A caller that waits for the result of a request. Dropping it notes that it no longer waits.
+/// Locks a `Mutex` of the standard library: an access to the records is no step of the schedules of `verify/executor-model`.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A caller that waits for the result of a request. Dropping it notes that the caller no longer waits.
 pub(crate) struct Waiting<'a> {
     pub(crate) requests: &'a Requests,
     pub(crate) number: u64,
@@ -252,8 +182,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// The entry of a request that is not a job of its own. Dropping it removes the entry. A thread that runs the request has
-/// a share in it, because a call of Windows that hangs goes on without the caller.
+/// The entry of a request that is not a job of its own. Dropping it removes the entry. The thread that runs the request
+/// also holds the entry, because a Windows call that hangs continues without the caller.
 pub(crate) struct Entry {
     pub(crate) requests: Arc<Requests>,
     pub(crate) number: u64,
@@ -262,25 +192,5 @@ pub(crate) struct Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         self.requests.remove(self.number);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Progress, Stage};
-    use crate::executor::pool_kind::PoolKind;
-
-    #[test]
-    fn progress_tells_the_stage_and_the_locks() {
-        let progress = Progress::default();
-        assert_eq!((progress.stage(), progress.locks()), (Stage::Requested, None));
-        progress.waits_for_locks(0);
-        assert_eq!((progress.stage(), progress.locks()), (Stage::WaitingForLocks, Some(0)));
-        for pool in PoolKind::ALL {
-            progress.waits_for_thread(pool);
-            assert_eq!(progress.stage(), Stage::WaitingForThread(pool));
-            progress.runs_in(pool);
-            assert_eq!((progress.stage(), progress.locks()), (Stage::Running(pool), Some(0)));
-        }
     }
 }

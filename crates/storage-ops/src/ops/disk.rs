@@ -1,40 +1,36 @@
 //! Operations on disks.
 
+mod online;
 mod partition;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
-use os::{Access, Instance, Namespace, Os, OsError, U16String};
+use os::abi::STORAGE_PORT_INTERFACE;
+use os::{Instance, Namespace, Os, OsError, U16String};
 
-use crate::error::{Kind, OperationError, OperationResult, quoted};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
+use crate::devices::{Disk, disk_identifiers};
+use crate::error::{Kind, OperationError, quoted};
+use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::host::{Device, Fallback};
 use crate::node::Node;
-use crate::ops::node_volumes;
+use crate::node::run::Run;
+use crate::provider::instances::refresh_all;
+use crate::provider::{report, wmi};
+use crate::readings::all_disks::UnreadDisk;
+use crate::readings::{self, all_disks, node_volumes};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, Stop, caught, failed, failed_precondition};
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
-use crate::windows::device_queries::Device;
-use crate::windows::disk_device::{self, Disk, DisksRead, Partition, UnreadDisk};
-use crate::windows::disk_identifiers;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::{Fallback, SecondWay};
-use crate::windows::msft_storage::report;
-use crate::windows::volume_device::{self, DataVolumes, VolumeState};
-use crate::windows::{msft_storage, wmi};
 
+use online::{bring_volumes_online, online_with_volumes, set_state};
 pub use partition::PartitionDisk;
 
 /// How long a storage port may take to be scanned. One that hangs must not stop all scans.
 const PORT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// From here on, codes are those of failed calls of WMI and COM.
+/// The first code of a failed call of WMI or COM: an HRESULT.
 const HRESULT_FAILURE: u32 = 0x8000_0000;
-
-/// How long Windows may take to bring a volume online that it has just listed.
-const ONLINE_GRACE: Duration = Duration::from_millis(300);
 
 /// Lists the locations of the disks. Leaves out disks that are not attached to an adapter, such as a mounted VHDX.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,9 +45,9 @@ impl Operation for ListDiskLocations {
         "list the locations of the disks".into()
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
+    fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
         // Drivers compare locations in the format of the storage provider, so they are not read from the devices.
-        let disks = wmi::query(&node.host, Namespace::Storage, "SELECT Number, Location FROM MSFT_Disk")?;
+        let disks = wmi::query(run, Namespace::Storage, "SELECT Number, Location FROM MSFT_Disk")?;
         let located =
             |disk: &Instance| Some((DiskNumber(disk.u32("Number")?), DiskLocation::parse(disk.text("Location")?)?));
         Ok(disks.iter().filter_map(located).collect())
@@ -75,53 +71,38 @@ impl Operation for ListDiskIds {
         "list the identifiers of the disks".into()
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output> {
-        let mut found = read_ids(node, ctx)?;
+    fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
+        let mut found = read_ids(run)?;
         for (number, code) in found.without_serial {
-            let way = SecondWay::Provider(ctx);
-            let second = || report::serial_number(&node.host, ctx, number);
-            let serial = node.host.or_second(way, Fallback::SerialNumber, Err(code.into()), second);
-            match (serial, found.ids.get_mut(&number)) {
-                (Err(error), _) if error.rerun.is_some() => return Err(error),
-                (Ok(serial), Some(ids)) => ids.serial = serial,
-                // Neither identifier could be read from the device.
-                (Ok(serial), None) => drop(found.ids.insert(number, DiskIds { page83: String::new(), serial })),
-                (Err(_), _) => {}
+            let serial = caught(
+                run.or_fallback(Fallback::SerialNumber, Err(code.into()), || report::serial_number(run, number)),
+            )?;
+            // The disk may lack a page 83 identifier too, and then has no entry yet.
+            if let Ok(serial) = serial {
+                found.ids.entry(number).or_default().serial = serial;
             }
         }
         Ok(found.ids)
     }
 }
 
-/// Opens each disk and calls `read`. If Windows does not list the devices, takes the disks that the storage provider reports.
-fn read_all<R: Send + 'static>(
-    node: &Node,
-    ctx: &OperationContext,
-    read: fn(&dyn Os, Disk) -> R,
-) -> OperationResult<DisksRead<R>> {
-    let host = &node.host;
-    host.or_second(SecondWay::Provider(ctx), Fallback::DiskList, disk_device::read_all(host, read), || {
-        Ok(disk_device::read_numbered(host, report::disk_numbers(host)?, read))
-    })
-}
-
 /// The identifiers of disks.
 #[derive(Default)]
 struct ReadIds {
-    /// Those that could be read.
+    /// The identifiers that could be read.
     ids: BTreeMap<DiskNumber, DiskIds>,
     /// The disks whose devices did not return a serial number, and why.
     without_serial: Vec<(DiskNumber, OsError)>,
     /// The disks that could not be opened, or whose page 83 identifier could not be read.
     without_page83: Vec<UnreadDisk>,
-    /// What a disk answered that was removed meanwhile.
+    /// The code of a disk that was removed meanwhile.
     removed: Option<OsError>,
 }
 
-/// Reads the identifiers of all disks. A disk of which only one identifier can be read is among the results: some drivers
-/// need only that one. A disk that was removed is left out.
-fn read_ids(node: &Node, ctx: &OperationContext) -> OperationResult<ReadIds> {
-    let (disks, unread) = read_all(node, ctx, |_, disk| {
+/// Reads the identifiers of all disks. If only one identifier of a disk can be read, the result has that one: some
+/// drivers need only one. Leaves out removed disks.
+fn read_ids(run: Run<'_>) -> RunResult<ReadIds> {
+    let (disks, unread) = all_disks::read(run, |_, disk| {
         (disk_identifiers::page83(&*disk.handle), disk_identifiers::serial(&*disk.handle))
     })?;
     let mut found = ReadIds { without_page83: unread, ..ReadIds::default() };
@@ -137,7 +118,7 @@ fn read_ids(node: &Node, ctx: &OperationContext) -> OperationResult<ReadIds> {
         if let Some(code) = errors.next() {
             tracing::warn!(disk = number.0, %code, "not all identifiers of a disk could be read");
         }
-        let unread = |code: &OsError| UnreadDisk { device: number.into(), code: *code };
+        let unread = |code: &OsError| UnreadDisk { device: Device::Disk(number), code: *code };
         found.without_page83.extend(page83.as_ref().err().map(unread));
         found.without_serial.extend(no_serial.map(|code| (number, code)));
         if page83.is_ok() || serial.is_ok() {
@@ -148,8 +129,8 @@ fn read_ids(node: &Node, ctx: &OperationContext) -> OperationResult<ReadIds> {
     Ok(found)
 }
 
-/// Finds the disk whose page 83 identifier, or the last word of it, equals a name. Finds none while a disk that may have the
-/// name too cannot be read: it may be the one that is meant.
+/// Finds the disk whose page 83 identifier, or the last word of the identifier, equals a name. Fails while any disk
+/// cannot be read, except the disks of the node itself and removed disks: the unreadable disk may be the requested one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetDiskNumberByName {
     /// The name, without spaces.
@@ -169,16 +150,16 @@ impl Operation for GetDiskNumberByName {
         format!("find the disk named {}", quoted(&self.name))
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<DiskNumber> {
+    fn run(&self, run: Run<'_>) -> RunResult<DiskNumber> {
         if self.name.trim().is_empty() {
-            return Err(OperationError::invalid("the name is empty"));
+            return failed(OperationError::invalid("the name is empty"));
         }
         let has_name =
             |ids: &DiskIds| ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name);
-        let ReadIds { ids, without_page83, removed, .. } = read_ids(node, ctx)?;
+        let ReadIds { ids, without_page83, removed, .. } = read_ids(run)?;
         // No driver asks for a disk of the node itself. The number of a disk that was never opened is not known.
         let is_of_node = |disk: &UnreadDisk| match disk.device {
-            Device::Disk(number) => node_volumes::has_volume_of_node(node, number) == Ok(true),
+            Device::Disk(number) => node_volumes::has_volume_of_node(run.node(), number) == Ok(true),
             _ => false,
         };
         let unread = without_page83.into_iter().find(|disk| !is_of_node(disk));
@@ -188,20 +169,18 @@ impl Operation for GetDiskNumberByName {
             ([], None) => Err(match removed {
                 Some(code) => OperationError::of(code, "no disk has that name, and one was removed"),
                 None => OperationError::not_found("no disk has that name"),
-            }),
+            }
+            .into()),
             ([] | [_], Some(disk)) => {
                 let reason = format!("{} may have that name, but cannot be read", disk.device);
                 // A disk that is slow may answer the next request.
                 let is_late = disk.code == OsError::SEM_TIMEOUT;
                 let kind = if is_late { Kind::Unavailable } else { Kind::FailedPrecondition };
-                Err(OperationError { kind, ..OperationError::of(disk.code, reason) })
+                failed(OperationError::of(disk.code, reason).with_kind(kind))
             }
             ([..], _) => {
                 let list: Vec<_> = found.iter().map(|number| number.0.to_string()).collect();
-                Err(OperationError::precondition(format!(
-                    "the disks {} have that name; it must be unique",
-                    list.join(", ")
-                )))
+                failed_precondition(format!("the disks {} have that name; it must be unique", list.join(", ")))
             }
         }
     }
@@ -220,17 +199,15 @@ impl Operation for GetDiskStats {
     const POOL: PoolKind = PoolKind::Disks;
 
     fn resource(&self) -> Option<Resource> {
-        Some(Resource::Disk(self.disk.0))
+        Some(Resource::Disk(self.disk))
     }
 
     fn describe(&self) -> String {
         format!("query the size of {}", self.disk)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<u64> {
-        let first = Disk::open_for_read(&node.host, self.disk).and_then(|disk| Ok(disk.size()?));
-        let second = || report::disk_size(&node.host, ctx, self.disk);
-        node.host.or_second(SecondWay::Provider(ctx), Fallback::DiskSize, first, second)
+    fn run(&self, run: Run<'_>) -> RunResult<u64> {
+        readings::disk::size_by_number(run, self.disk)
     }
 }
 
@@ -247,18 +224,15 @@ impl Operation for GetDiskState {
     const POOL: PoolKind = PoolKind::Disks;
 
     fn resource(&self) -> Option<Resource> {
-        Some(Resource::Disk(self.disk.0))
+        Some(Resource::Disk(self.disk))
     }
 
     fn describe(&self) -> String {
         format!("query the state of {}", self.disk)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
-        let first = Disk::open(&node.host, self.disk, Access::empty()).and_then(|disk| Ok(disk.attributes()?));
-        let second = || report::disk_attributes(&node.host, ctx, self.disk);
-        let attributes = node.host.or_second(SecondWay::Provider(ctx), Fallback::DiskState, first, second)?;
-        Ok(attributes & DiskAttributes::OFFLINE == 0)
+    fn run(&self, run: Run<'_>) -> RunResult<bool> {
+        Ok(!readings::disk::is_offline_by_number(run, self.disk)?)
     }
 }
 
@@ -278,38 +252,37 @@ impl Operation for SetDiskState {
     const COALESCE: Coalesce = Coalesce::InFlight;
 
     fn resource(&self) -> Option<Resource> {
-        Some(Resource::Disk(self.disk.0))
+        Some(Resource::Disk(self.disk))
     }
 
     fn describe(&self) -> String {
         if self.online { format!("bring {} online", self.disk) } else { format!("take {} offline", self.disk) }
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Disk(self.disk.0)])
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+        Ok(vec![LockKey::Disk(self.disk)])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let disk = Disk::hold(&node.host, self.disk)?;
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        let disk = Disk::hold(run.os(), self.disk)?;
         if !self.online {
-            node_volumes::refuse_disk(node, self.disk)?;
+            node_volumes::refuse_disk(run.node(), self.disk)?;
         }
-        set_state(node, ctx, &disk, self.online)?;
+        set_state(run, &disk, self.online)?;
         if !self.online {
             return Ok(());
         }
-        let volumes = match node.host.poll_arrival(ctx, || online_with_volumes(node, ctx, &disk))? {
+        let volumes = match run.poll_arrival(|| online_with_volumes(run, &disk))? {
             Some(volumes) => volumes,
-            None => volume_device::data_volumes(&node.host, ctx, &disk)?,
+            None => readings::volume::data_volumes(run, &disk)?,
         };
-        match bring_volumes_online(node, ctx, &disk, &volumes) {
+        match bring_volumes_online(run, &disk, &volumes) {
             // The disk is online, and the provider has answered that a missing volume cannot be. Drivers list the volumes
             // next, which reports those that are missing. What WMI itself cannot do may succeed later.
-            Err(error)
-                if error.rerun.is_none()
-                    && error.kind != Kind::StillRunning
+            Err(Stop::Failed(error))
+                if error.kind != Kind::StillRunning
                     && error.code.is_none_or(|code| code.0 < HRESULT_FAILURE)
-                    && !volume_device::have_arrived(&volumes) =>
+                    && !readings::volume::have_arrived(&volumes) =>
             {
                 tracing::warn!(disk = self.disk.0, %error, "the volumes of the disk could not be brought online");
                 Ok(())
@@ -317,113 +290,6 @@ impl Operation for SetDiskState {
             outcome => outcome,
         }
     }
-}
-
-/// Brings a disk online and makes it writable, or takes it offline, unless it is in that state already.
-fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> OperationResult<()> {
-    use DiskAttributes as Bits;
-    let is_reached = |attributes: u64| {
-        if online { attributes & (Bits::OFFLINE | Bits::READ_ONLY) == 0 } else { attributes & Bits::OFFLINE != 0 }
-    };
-    let attributes = disk.reported_attributes(&node.host, ctx)?;
-    if is_reached(attributes) {
-        return Ok(());
-    }
-    ctx.begin_mutation()?;
-    let changed = if online {
-        // Writable first: Windows would mount the volumes of a read-only disk read-only.
-        let writable = attributes & Bits::READ_ONLY == 0;
-        let cleared = if writable { Ok(()) } else { disk.set_attributes(&node.host, 0, Bits::READ_ONLY) };
-        cleared.and_then(|()| disk.set_attributes(&node.host, 0, Bits::OFFLINE))
-    } else {
-        volume_device::flush_all(&node.host, ctx, &disk.reader(&node.host)?)?;
-        disk.set_attributes(&node.host, Bits::OFFLINE, Bits::OFFLINE)
-    };
-    if changed.is_ok() && is_reached(disk.reported_attributes(&node.host, ctx)?) {
-        return Ok(());
-    }
-    let refused = match changed {
-        // The disk is gone.
-        Err(error) if error.code.is_none_or(|code| ErrorClass::DeviceRemoved.contains(code)) => return Err(error),
-        changed => changed.err().and_then(|error| error.code),
-    };
-    ctx.require_pool(PoolKind::Wmi)?;
-    node.host.fallbacks().record(Fallback::SetDiskState, refused.unwrap_or(OsError(0)));
-    // The driver of the disk did not make the change, or a cluster or a disk with the same signature prevents it. The
-    // storage provider handles such cases or returns the reason.
-    msft_storage::set_online(&node.host, ctx, disk, online)?;
-    if is_reached(disk.reported_attributes(&node.host, ctx)?) {
-        return Ok(());
-    }
-    Err(OperationError::precondition("Windows reported success, but the state of the disk has not changed"))
-}
-
-/// Waits until each data partition of a disk has a volume, and returns those that have arrived by then. Meanwhile brings the
-/// disk online again if a policy takes it offline.
-fn wait_for_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<DataVolumes> {
-    match node.host.poll(node.host.timeouts().arrival, || online_with_volumes(node, ctx, disk))? {
-        Some(volumes) => Ok(volumes),
-        None => volume_device::data_volumes(&node.host, ctx, disk),
-    }
-}
-
-/// Brings a disk online if a policy has taken it offline. Returns the volumes if each data partition has one.
-fn online_with_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<Option<DataVolumes>> {
-    set_state(node, ctx, disk, true)?;
-    Ok(Some(volume_device::data_volumes(&node.host, ctx, disk)?).filter(volume_device::have_arrived))
-}
-
-/// Makes a change that needs a disk that is online. If the change fails because a policy has taken the disk offline
-/// again, brings it online and repeats the change.
-fn while_online(
-    node: &Node,
-    ctx: &OperationContext,
-    disk: &Disk,
-    mut change: impl FnMut() -> OperationResult<()>,
-) -> OperationResult<()> {
-    let mut refused = None;
-    let changed = node.host.poll(node.host.timeouts().arrival, || {
-        set_state(node, ctx, disk, true)?;
-        match change() {
-            // A change that may still run is not repeated.
-            Err(error)
-                if error.rerun.is_none() && error.kind != Kind::StillRunning && disk.is_offline().unwrap_or(false) =>
-            {
-                refused = Some(error);
-                Ok(None)
-            }
-            outcome => outcome.map(Some),
-        }
-    })?;
-    match (changed, refused) {
-        (None, Some(error)) => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Brings the volumes online that have not arrived, or that Windows has left offline. Fails if the provider
-/// refuses; a volume that stays offline after a success is only logged.
-fn bring_volumes_online(
-    node: &Node,
-    ctx: &OperationContext,
-    disk: &Disk,
-    volumes: &DataVolumes,
-) -> OperationResult<()> {
-    if volume_device::not_online(&node.host, volumes).is_empty() {
-        return Ok(());
-    }
-    ctx.require_pool(PoolKind::Wmi)?;
-    // Windows may be about to bring a volume online that has just arrived.
-    node.host.clock().sleep(ONLINE_GRACE);
-    for (partition, state) in volume_device::not_online(&node.host, volumes) {
-        msft_storage::bring_volume_online(&node.host, ctx, disk, &partition, state)?;
-    }
-    let volumes = volume_device::wait_for_volumes(&node.host, ctx, disk)?;
-    let is_offline = |(_, state): &(Partition, VolumeState)| *state == VolumeState::Offline;
-    if volume_device::not_online(&node.host, &volumes).iter().any(is_offline) {
-        tracing::warn!(disk = disk.number.0, "not all data partitions of the disk have a volume that is online");
-    }
-    Ok(())
 }
 
 /// Scans for disks that were attached, removed or resized.
@@ -441,26 +307,28 @@ impl Operation for Rescan {
         "rescan for disks".into()
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![LockKey::Devices])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        ctx.begin_mutation()?;
-        // A single error may be transient. One port that cannot be scanned may always fail, and has no disk for this caller.
-        let list = || node.host.os().device_interfaces(STORAGE_PORT_INTERFACE);
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        run.begin_mutation()?;
+        // A single error may be transient. A port that cannot be scanned may always fail, and has no disk for this
+        // caller.
+        let list = || run.os().device_interfaces(STORAGE_PORT_INTERFACE);
         let listed = list().or_else(|_| list());
-        let (mut scanned, mut failed) = (0, listed.as_ref().err().copied());
+        let mut scanned = 0;
+        let mut first_error = listed.as_ref().err().copied();
         let ports = listed.unwrap_or_default().into_iter().map(|port| (Device::Port(port.clone()), port));
         let scan = |os: &dyn Os, port: U16String, _: &dyn Fn(DiskNumber)| {
             os.reenumerate(&port).or_else(|_| os.reenumerate(&port))
         };
-        for (port, answer) in node.host.query_each_for(PORT_PATIENCE, ports, scan) {
+        for (port, answer) in run.host().query_each_for(PORT_PATIENCE, ports, scan) {
             match answer.unwrap_or(Err(OsError::SEM_TIMEOUT)) {
                 Ok(()) => scanned += 1,
                 Err(code) => {
                     tracing::warn!(%port, %code, "a storage port could not be scanned");
-                    failed = failed.or(Some(code));
+                    first_error = first_error.or(Some(code));
                 }
             }
         }
@@ -468,7 +336,7 @@ impl Operation for Rescan {
         let update = |_: &dyn Os, disk: Disk| {
             if disk_identifiers::is_file_backed(&*disk.handle) { Ok(()) } else { disk.update() }
         };
-        for (number, updated) in read_all(node, ctx, update)?.0 {
+        for (number, updated) in all_disks::read(run, update)?.0 {
             match updated {
                 Err(code) if !ErrorClass::DeviceRemoved.contains(code) => {
                     tracing::warn!(disk = number.0, %code, "the properties of a disk could not be updated");
@@ -477,13 +345,13 @@ impl Operation for Rescan {
             }
         }
         // The storage provider and the PowerShell cmdlets use a cache, which must be refreshed after the change.
-        msft_storage::refresh_all(&node.host, ctx)?;
-        match failed {
+        refresh_all(run)?;
+        match first_error {
             Some(code) if scanned == 0 => {
                 let error = OperationError::of(code, "no storage port could be scanned");
                 // A port that is late may answer the next request.
                 let kind = if code == OsError::SEM_TIMEOUT { Kind::Unavailable } else { error.kind };
-                Err(OperationError { kind, ..error })
+                failed(error.with_kind(kind))
             }
             _ => Ok(()),
         }

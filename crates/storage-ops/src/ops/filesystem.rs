@@ -3,23 +3,20 @@
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Access, Open, Options, OsError, U16Str, U16String};
 
-use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
+use crate::devices::{Link, buffer};
+use crate::error::{Kind, OperationError};
+use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
-use crate::ops::node_volumes;
-use crate::paths::links::{create_link, open_itself, open_target, require_pool_for_target};
-use crate::paths::remove_tree;
-use crate::paths::working_directories::{
-    EntryRef, NOFOLLOW_NOWAIT, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, ensure_directory,
-};
+use crate::node::run::Run;
+use crate::paths::links::create_link;
+use crate::paths::opening::{NOFOLLOW_NOWAIT, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, ensure_directory};
+use crate::paths::working_directories::EntryRef;
+use crate::paths::{refused_links, remove_tree};
+use crate::readings::links::{follow_to_target, open_itself, open_target};
+use crate::readings::node_volumes;
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed, failed_precondition};
 use crate::types::{HostPath, PathContext, VolumeId, upper_case};
-use crate::windows::buffer;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::SecondWay;
-use crate::windows::reparse_point::Link;
 
 /// Checks whether a path exists. A link in the last component is not followed. A path with a missing parent does not
 /// exist.
@@ -40,8 +37,8 @@ impl Operation for PathExists {
         format!("check whether {} exists", self.path)
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<bool> {
-        node.directories.exists(&node.host, &self.path, self.context)
+    fn run(&self, run: Run<'_>) -> RunResult<bool> {
+        Ok(run.node().directories.exists(run.host(), &self.path, self.context)?)
     }
 }
 
@@ -65,15 +62,15 @@ impl Operation for Mkdir {
         format!("create the directory {}", self.path)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         node.directories.check(&self.path, self.context)?;
         Ok(vec![LockKey::Path(self.path.entry_key())])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        node.directories.check(&self.path, self.context)?;
-        ctx.begin_mutation()?;
-        node.directories.create(node.host.os(), &self.path, self.context)
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        run.node().directories.check(&self.path, self.context)?;
+        run.begin_mutation()?;
+        Ok(run.node().directories.create(run.os(), &self.path, self.context)?)
     }
 }
 
@@ -100,42 +97,42 @@ impl Operation for Rmdir {
         format!("remove {}", self.path)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         node.directories.check_entry(&self.path, self.context)?;
-        // Such a removal need not wait for changes below the directory, and delays none.
+        // A removal that fails anyway needs no lock: it neither waits for changes below the directory nor delays them.
         if !self.force && node.directories.has_entries(node.host.os(), &self.path, self.context) {
             return Err(OsError::DIR_NOT_EMPTY.into());
         }
         Ok(vec![LockKey::Path(self.path.key())])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        match self.remove(node, ctx) {
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        match caught(self.remove(run))? {
             // The missing object may be an entry below the path and not the path itself, so the path is checked again.
             Err(error) if self.force && error.is_not_found() => {
-                let still_exists = node.directories.exists(&node.host, &self.path, self.context)?;
+                let still_exists = run.node().directories.exists(run.host(), &self.path, self.context)?;
                 if !still_exists {
                     return Ok(());
                 }
                 let reason = format!("another process is removing entries of it: {}", error.reason);
-                Err(OperationError { kind: Kind::Busy, reason, ..error })
+                failed(OperationError { kind: Kind::Busy, reason, ..error })
             }
-            outcome => outcome,
+            outcome => Ok(outcome?),
         }
     }
 }
 
 impl Rmdir {
-    fn remove(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let entry = node.directories.entry(node.host.os(), &self.path, self.context, &OPEN_NO_DELETE_SHARE)?;
-        ctx.begin_mutation()?;
+    fn remove(&self, run: Run<'_>) -> RunResult<()> {
+        let entry = run.node().directories.entry(run.os(), &self.path, self.context, &OPEN_NO_DELETE_SHARE)?;
+        run.begin_mutation()?;
         let parent = remove_tree::Parent { handle: entry.parent(), path_is_stable: true };
-        let target = remove_tree::open(&node.host, parent, entry.leaf())?;
+        let target = remove_tree::open(run.host(), parent, entry.leaf())?;
         if self.path.asks_for_directory() {
             ensure_directory(&*target.handle)?;
         }
         if self.force {
-            remove_tree::delete_all(&node.host, target)?;
+            remove_tree::delete_all(run.host(), target)?;
         } else {
             remove_tree::delete(&target)?;
         }
@@ -161,13 +158,13 @@ impl Operation for RmdirContents {
         format!("remove the contents of {}", self.path)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         node.directories.check_entry(&self.path, None)?;
         Ok(vec![LockKey::Path(self.path.key())])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let entry = node.directories.entry(node.host.os(), &self.path, None, &OPEN_NO_DELETE_SHARE)?;
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        let entry = run.node().directories.entry(run.os(), &self.path, None, &OPEN_NO_DELETE_SHARE)?;
         let found = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
         let (directory, path_is_stable, excluded) = match Link::of(&*found)? {
             None if buffer::attributes(&*found)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
@@ -175,48 +172,52 @@ impl Operation for RmdirContents {
             }
             None => (found, true, None),
             Some(link) => {
-                let volume = link.volume().ok_or_else(|| link.refused(entry.leaf().display()))?;
-                ctx.require_pool_for(PoolKind::Disks, link.resource())?;
-                check_mounted(node, volume, &entry)?;
+                let volume = link.volume().ok_or_else(|| refused_links::refusal_of(&link, entry.leaf().display()))?;
+                run.require_pool_for(PoolKind::Disks, Some(Resource::Volume(volume.to_string())))?;
+                check_mounted(run, volume, &entry)?;
                 let list = Access::READ_DATA | Access::READ_ATTRIBUTES;
                 // A root directory can be a link too.
                 let itself = Open::existing(list, Options::DIRECTORY | NOFOLLOW_NOWAIT);
-                let root = node.host.os().open(&volume.root(), &itself)?;
+                let root = run.os().open(&volume.root(), &itself)?;
                 if let Some(link) = Link::of(&*root)? {
-                    return Err(link.refused("the root directory of the volume"));
+                    return failed(refused_links::refusal_of(&link, "the root directory of the volume"));
                 }
                 // The path of the root may lead through directories that others can rename. Windows keeps its own
                 // files, which are in use, in one directory of each volume.
                 (root, false, Some("System Volume Information"))
             }
         };
-        ctx.begin_mutation()?;
-        remove_tree::delete_contents(&node.host, remove_tree::Parent { handle: &*directory, path_is_stable }, excluded)
+        run.begin_mutation()?;
+        Ok(remove_tree::delete_contents(
+            run.host(),
+            remove_tree::Parent { handle: &*directory, path_is_stable },
+            excluded,
+        )?)
     }
 }
 
 /// Checks that the mount manager has `volume` mounted at `entry`. A process that can write to an empty directory can
 /// forge a mount point of any volume, including the system volume; only an administrator can register it with the mount
 /// manager.
-fn check_mounted(node: &Node, volume: VolumeId, entry: &EntryRef) -> OperationResult<()> {
-    node_volumes::refuse_volume(node, SecondWay::Refused, volume)?;
+fn check_mounted(run: Run<'_>, volume: VolumeId, entry: &EntryRef) -> RunResult<()> {
+    node_volumes::refuse_volume(run.without_provider(), volume)?;
     let upper = |path: &U16Str| upper_case(path).to_string_lossy();
     let path = upper(&entry.win32_path()?);
     let path = path.strip_prefix(r"\\?\").unwrap_or(&path);
-    let registered = node.host.os().volume_paths(&volume.to_windows())?;
+    let registered = run.os().volume_paths(&volume.to_windows())?;
     let (here, elsewhere): (Vec<_>, Vec<_>) = registered.iter().partition(|other| upper(other) == path);
     if here.is_empty() {
-        return Err(OperationError::new(
+        return failed(OperationError::new(
             Kind::PermissionDenied,
             "the directory has the reparse point of a mount point, but the mount manager has no volume mounted there",
         ));
     }
     // Windows may register a forged mount point when the host of the directory arrives.
     for other in elsewhere.iter().filter_map(|other| HostPath::parse(&other.to_string().ok()?).ok()) {
-        if node_volumes::is_in_working_directory(node, &other)? {
-            return Err(OperationError::precondition(format!(
+        if node_volumes::is_in_working_directory(run.node(), &other)? {
+            return failed_precondition(format!(
                 "the volume is also mounted at {other}, where its contents may be in use; unmount it there first"
-            )));
+            ));
         }
     }
     Ok(())
@@ -242,31 +243,35 @@ impl Operation for CreateSymlink {
         format!("create a link to {} at {}", self.source, self.target)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         node.directories.check(&self.source, None)?;
         node.directories.check_entry(&self.target, None)?;
         Ok(vec![LockKey::Path(self.target.entry_key())])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        node.directories.check(&self.source, None)?;
-        let entry = node.directories.entry(node.host.os(), &self.target, None, &OPEN_NOFOLLOW)?;
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        run.node().directories.check(&self.source, None)?;
+        let entry = run.node().directories.entry(run.os(), &self.target, None, &OPEN_NOFOLLOW)?;
         let print = U16String::from_str(&self.source.to_string());
-        create_link(&node.host, &entry, self.source.to_nt().as_u16str(), &print, || self.link_kind(node, ctx), ctx)
+        create_link(run.host(), &entry, self.source.to_nt().as_u16str(), &print, || {
+            let kind = self.link_kind(run)?;
+            run.begin_mutation()?;
+            Ok(kind)
+        })
     }
 }
 
 impl CreateSymlink {
     /// Returns the kind of the link, which is that of its source: Windows does not open a target of the other kind.
-    fn link_kind(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Options> {
-        match open_itself(node, &self.source, ctx)? {
+    fn link_kind(&self, run: Run<'_>) -> RunResult<Options> {
+        match open_itself(run, &self.source)? {
             Ok(source) if buffer::attributes(&*source)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
                 Ok(Options::NON_DIRECTORY)
             }
             // The volume of the source has not been formatted yet.
             Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(Options::DIRECTORY),
             Err(code) if ErrorClass::TargetMissing.contains(code) => Ok(Options::DIRECTORY),
-            Err(code) => Err(OperationError::of(code, "the source of the link cannot be opened")),
+            Err(code) => failed(OperationError::of(code, "the source of the link cannot be opened")),
         }
     }
 }
@@ -287,9 +292,9 @@ impl Operation for IsSymlink {
         format!("check whether {} is a link or mount point", self.path)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
+    fn run(&self, run: Run<'_>) -> RunResult<bool> {
         let path = self.path.to_nt();
-        let found = open_itself(node, &self.path, ctx)??;
+        let found = open_itself(run, &self.path)??;
         if self.path.asks_for_directory() {
             ensure_directory(&*found)?;
         }
@@ -297,12 +302,13 @@ impl Operation for IsSymlink {
             None | Some(Link::Other) => return Ok(false),
             Some(link) => link,
         };
-        let at_once = link.plain_host_path().and_then(|target| node.directories.lookup().open(&node.host, &target));
+        let at_once =
+            link.plain_host_path().and_then(|target| run.node().directories.lookup().open(run.host(), &target));
         let target = if let Some(outcome) = at_once {
             outcome
         } else {
-            require_pool_for_target(node.host.os(), &link, ctx)?;
-            open_target(node.host.os(), &path, &link)
+            follow_to_target(run, &link)?;
+            open_target(run.os(), &path, &link)
         };
         match target {
             // A volume that has not been formatted yet exists, but has no root directory.
@@ -310,7 +316,7 @@ impl Operation for IsSymlink {
             Err(code) if ErrorClass::TargetMissing.contains(code) || ErrorClass::TargetInvalid.contains(code) => {
                 Ok(false)
             }
-            Err(code) => Err(OperationError::of(code, "the target of the link cannot be opened")),
+            Err(code) => failed(OperationError::of(code, "the target of the link cannot be opened")),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Operations on the iSCSI initiator: target portals, targets and their disks.
 //!
-//! Windows knows a target by its name alone, whatever portal offers it. A session is that of a request only if one of its
+//! Windows knows a target by its name alone, not by its portal. A session belongs to a request only if one of its
 //! connections leads to the portal of the request.
 
 use std::net::IpAddr;
@@ -8,13 +8,12 @@ use std::net::IpAddr;
 use os::{Instance, MethodCall, Namespace, OsError, Secret, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
+use crate::node::run::Run;
+use crate::provider::wmi::{call, query, quote};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed, failed_precondition};
 use crate::types::{Authentication, DiskNumber, Iqn, TargetPortal};
-use crate::windows::wmi::{call, query, quote};
 
 impl TargetPortal {
     fn lock_key(&self) -> LockKey {
@@ -64,25 +63,17 @@ fn ip_address(text: &str) -> Option<IpAddr> {
 }
 
 /// Calls a method of the initiator.
-fn invoke(
-    node: &Node,
-    ctx: &OperationContext,
-    path: &str,
-    method: &str,
-    arguments: &[(&str, Value)],
-) -> OperationResult<()> {
-    let timeout = node.host.timeouts().change;
+fn invoke(run: Run<'_>, path: &str, method: &str, arguments: &[(&str, Value)]) -> OperationResult<()> {
+    let timeout = run.timeouts().change;
     let method_call = MethodCall::new(Namespace::Iscsi, path, method, arguments);
-    let code = match call(&node.host, ctx, &method_call, timeout) {
+    let code = match call(run, &method_call, timeout) {
         Ok(returned) if returned.code == 0 => return Ok(()),
         Ok(returned) => OsError(returned.code),
         Err(OperationError { code: Some(code), .. }) if is_of_initiator(code) => code,
         Err(error) => return Err(error),
     };
-    Err(OperationError {
-        kind: Kind::FailedPrecondition,
-        ..OperationError::of(code, format!("the iSCSI initiator refused {method}"))
-    })
+    let error = OperationError::of(code, format!("the iSCSI initiator refused {method}"));
+    Err(error.with_kind(Kind::FailedPrecondition))
 }
 
 /// Returns whether the initiator has returned the code (`ISDSC_...`).
@@ -102,43 +93,43 @@ fn allow(
     }
 }
 
-fn find_portal(node: &Node, portal: &TargetPortal) -> OperationResult<Option<Instance>> {
+fn find_portal(run: Run<'_>, portal: &TargetPortal) -> OperationResult<Option<Instance>> {
     let wql = format!("SELECT * FROM MSFT_iSCSITargetPortal WHERE {}", portal.condition());
-    Ok(query(&node.host, Namespace::Iscsi, &wql)?.into_iter().next())
+    Ok(query(run, Namespace::Iscsi, &wql)?.into_iter().next())
 }
 
-fn find_target(node: &Node, iqn: &Iqn) -> OperationResult<Option<Instance>> {
+fn find_target(run: Run<'_>, iqn: &Iqn) -> OperationResult<Option<Instance>> {
     let wql = format!("SELECT * FROM MSFT_iSCSITarget WHERE NodeAddress = {}", quote(iqn.as_str()));
-    Ok(query(&node.host, Namespace::Iscsi, &wql)?.into_iter().next())
+    Ok(query(run, Namespace::Iscsi, &wql)?.into_iter().next())
 }
 
-fn sessions_of(node: &Node, iqn: &Iqn) -> OperationResult<Vec<Instance>> {
+fn sessions_of(run: Run<'_>, iqn: &Iqn) -> OperationResult<Vec<Instance>> {
     let wql = format!("SELECT * FROM MSFT_iSCSISession WHERE TargetNodeAddress = {}", quote(iqn.as_str()));
-    query(&node.host, Namespace::Iscsi, &wql)
+    query(run, Namespace::Iscsi, &wql)
 }
 
 /// Returns the instances of `class` that `association` associates with an object.
-fn associated(node: &Node, object: &Instance, association: &str, class: &str) -> OperationResult<Vec<Instance>> {
+fn associated(run: Run<'_>, object: &Instance, association: &str, class: &str) -> OperationResult<Vec<Instance>> {
     let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = {association} ResultClass = {class}", object.path);
-    query(&node.host, Namespace::Iscsi, &wql)
+    query(run, Namespace::Iscsi, &wql)
 }
 
-fn targets_of(node: &Node, portal: &Instance) -> OperationResult<Vec<Instance>> {
-    associated(node, portal, "MSFT_iSCSITargetToiSCSITargetPortal", "MSFT_iSCSITarget")
+fn targets_of(run: Run<'_>, portal: &Instance) -> OperationResult<Vec<Instance>> {
+    associated(run, portal, "MSFT_iSCSITargetToiSCSITargetPortal", "MSFT_iSCSITarget")
 }
 
-fn connections_of(node: &Node, session: &Instance) -> OperationResult<Vec<Instance>> {
-    associated(node, session, "MSFT_iSCSISessionToiSCSIConnection", "MSFT_iSCSIConnection")
+fn connections_of(run: Run<'_>, session: &Instance) -> OperationResult<Vec<Instance>> {
+    associated(run, session, "MSFT_iSCSISessionToiSCSIConnection", "MSFT_iSCSIConnection")
 }
 
 /// Finds a discovered target of a portal that was added.
-fn discovered_target(node: &Node, portal: &TargetPortal, iqn: &Iqn) -> OperationResult<Instance> {
-    let added = find_portal(node, portal)?.ok_or_else(|| {
+fn discovered_target(run: Run<'_>, portal: &TargetPortal, iqn: &Iqn) -> OperationResult<Instance> {
+    let added = find_portal(run, portal)?.ok_or_else(|| {
         OperationError::not_found(format!("the target portal {portal} is not known; add it with AddTargetPortal"))
     })?;
     let is_it =
         |target: &Instance| target.text("NodeAddress").is_some_and(|name| name.eq_ignore_ascii_case(iqn.as_str()));
-    targets_of(node, &added)?.into_iter().find(is_it).ok_or_else(|| {
+    targets_of(run, &added)?.into_iter().find(is_it).ok_or_else(|| {
         let reason = format!("the target {iqn} is not known at the portal; discover it with DiscoverTargetPortal");
         OperationError::not_found(reason)
     })
@@ -173,23 +164,23 @@ impl Operation for AddTargetPortal {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![self.portal.lock_key()])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        if find_portal(node, &self.portal)?.is_some() {
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        if find_portal(run, &self.portal)?.is_some() {
             return Ok(());
         }
-        let added = invoke(node, ctx, "MSFT_iSCSITargetPortal", "New", &self.portal.arguments());
+        let added = invoke(run, "MSFT_iSCSITargetPortal", "New", &self.portal.arguments());
         let is_refused = |error: &OperationError| !matches!(error.kind, Kind::StillRunning | Kind::Unavailable);
         if added.as_ref().is_err_and(is_refused) {
             // Windows also lists a portal that did not answer.
-            if let Ok(Some(portal)) = find_portal(node, &self.portal) {
-                let _ = invoke(node, ctx, &portal.path, "Remove", &self.portal.arguments());
+            if let Ok(Some(portal)) = find_portal(run, &self.portal) {
+                let _ = invoke(run, &portal.path, "Remove", &self.portal.arguments());
             }
         }
-        added
+        Ok(added?)
     }
 }
 
@@ -218,15 +209,15 @@ impl Operation for DiscoverTargetPortal {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![self.portal.lock_key()])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output> {
-        let portal = find_portal(node, &self.portal)?
+    fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
+        let portal = find_portal(run, &self.portal)?
             .ok_or_else(|| OperationError::not_found("the portal is not known; add it with AddTargetPortal"))?;
-        invoke(node, ctx, &portal.path, "Update", &self.portal.arguments())?;
-        let targets = targets_of(node, &portal)?;
+        invoke(run, &portal.path, "Update", &self.portal.arguments())?;
+        let targets = targets_of(run, &portal)?;
         Ok(targets.iter().filter_map(|target| target.text("NodeAddress")).map(str::to_owned).collect())
     }
 }
@@ -256,14 +247,14 @@ impl Operation for RemoveTargetPortal {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![self.portal.lock_key()])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let Some(portal) = find_portal(node, &self.portal)? else { return Ok(()) };
-        let removed = invoke(node, ctx, &portal.path, "Remove", &self.portal.arguments());
-        allow(OsError::ISDSC_PORTAL_NOT_FOUND, removed, || Ok(find_portal(node, &self.portal)?.is_none()))
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        let Some(portal) = find_portal(run, &self.portal)? else { return Ok(()) };
+        let removed = invoke(run, &portal.path, "Remove", &self.portal.arguments());
+        Ok(allow(OsError::ISDSC_PORTAL_NOT_FOUND, removed, || Ok(find_portal(run, &self.portal)?.is_none()))?)
     }
 }
 
@@ -280,8 +271,8 @@ impl Operation for ListTargetPortals {
         "list the target portals".into()
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
-        let portals = query(&node.host, Namespace::Iscsi, "SELECT * FROM MSFT_iSCSITargetPortal")?;
+    fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
+        let portals = query(run, Namespace::Iscsi, "SELECT * FROM MSFT_iSCSITargetPortal")?;
         let portal = |instance: &Instance| {
             let port = u16::try_from(instance.u32("TargetPortalPortNumber")?).ok()?;
             Some(TargetPortal { address: instance.text("TargetPortalAddress")?.to_owned(), port })
@@ -324,14 +315,14 @@ impl Operation for ConnectTarget {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         // The target too: it may be connected through one portal and disconnected through another.
         Ok(vec![self.portal.lock_key(), LockKey::Target(self.iqn.to_string().to_lowercase())])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let target = discovered_target(node, &self.portal, &self.iqn)?;
-        if is_connected(&target) && self.has_session(node)? {
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        let target = discovered_target(run, &self.portal, &self.iqn)?;
+        if is_connected(&target) && self.has_session(run)? {
             return Ok(());
         }
         let mut arguments = self.portal.arguments();
@@ -343,22 +334,23 @@ impl Operation for ConnectTarget {
         if !self.secret.expose().is_empty() {
             arguments.push(("ChapSecret", Value::Secret(self.secret.clone())));
         }
-        let connected = invoke(node, ctx, "MSFT_iSCSITarget", "Connect", &arguments);
-        allow(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN, connected, || self.has_session(node))?;
+        let connected = invoke(run, "MSFT_iSCSITarget", "Connect", &arguments);
+        allow(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN, connected, || self.has_session(run))?;
         // Drivers list the disks next, without a retry. A target without disks is not an error.
-        let has_disks = || Ok((!disks_of(node, &target, &self.portal)?.is_empty()).then_some(()));
-        node.host.poll(node.host.timeouts().arrival, has_disks)?;
+        let has_disks =
+            || -> OperationResult<_> { Ok((!disks_of(run, &target, &self.portal)?.is_empty()).then_some(())) };
+        run.host().poll(run.timeouts().arrival, has_disks)?;
         Ok(())
     }
 }
 
 impl ConnectTarget {
-    /// Returns whether the target has a session. Fails if none was made as the request demands: through its portal and with
-    /// its authentication.
-    fn has_session(&self, node: &Node) -> OperationResult<bool> {
+    /// Returns whether the target has a session through the portal of the request and with its authentication. Fails if
+    /// the target has other sessions only.
+    fn has_session(&self, run: Run<'_>) -> OperationResult<bool> {
         let (requested, mut others) = (self.authentication.name(), Vec::new());
-        for session in sessions_of(node, &self.iqn)? {
-            let connections = connections_of(node, &session)?;
+        for session in sessions_of(run, &self.iqn)? {
+            let connections = connections_of(run, &session)?;
             let authentication = session.text("AuthenticationType").unwrap_or_default();
             if !connections.iter().any(|connection| self.portal.is_end_of(connection)) {
                 others.push(match connections.first() {
@@ -415,26 +407,26 @@ impl Operation for DisconnectTarget {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![self.portal.lock_key(), LockKey::Target(self.iqn.to_string().to_lowercase())])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let Some(target) = find_target(node, &self.iqn)?.filter(is_connected) else { return Ok(()) };
-        let sessions = sessions_of(node, &self.iqn)?;
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        let Some(target) = find_target(run, &self.iqn)?.filter(is_connected) else { return Ok(()) };
+        let sessions = sessions_of(run, &self.iqn)?;
         for session in &sessions {
-            let connections = connections_of(node, session)?;
-            // A session without a connection, whose target does not answer, may be that of the portal.
+            let connections = connections_of(run, session)?;
+            // A session without a connection may belong to the portal: its target does not answer.
             if !connections.is_empty() && !connections.iter().any(|connection| self.portal.is_end_of(connection)) {
                 continue;
             }
-            end_persistence(node, ctx, session)?;
-            log_out(node, ctx, &target, session)?;
+            end_persistence(run, session)?;
+            log_out(run, &target, session)?;
         }
-        // It may have been disconnected since.
-        if sessions.is_empty() && find_target(node, &self.iqn)?.as_ref().is_some_and(is_connected) {
+        // The target may have been disconnected since.
+        if sessions.is_empty() && find_target(run, &self.iqn)?.as_ref().is_some_and(is_connected) {
             let reason = "the target is connected, but Windows lists no session to log out of";
-            return Err(OperationError::precondition(reason));
+            return failed_precondition(reason);
         }
         Ok(())
     }
@@ -444,50 +436,49 @@ impl Operation for DisconnectTarget {
 const MAX_REGISTRATIONS: usize = 8;
 
 /// Finds a session again. Returns `None` if it has ended.
-fn same_session(node: &Node, session: &Instance) -> OperationResult<Option<Instance>> {
+fn same_session(run: Run<'_>, session: &Instance) -> OperationResult<Option<Instance>> {
     let id = session.text("SessionIdentifier").unwrap_or_default();
     let wql = format!("SELECT * FROM MSFT_iSCSISession WHERE SessionIdentifier = {}", quote(id));
-    Ok(query(&node.host, Namespace::Iscsi, &wql)?.into_iter().next())
+    Ok(query(run, Namespace::Iscsi, &wql)?.into_iter().next())
 }
 
 /// Makes Windows not restore a session after a restart.
-fn end_persistence(node: &Node, ctx: &OperationContext, session: &Instance) -> OperationResult<()> {
+fn end_persistence(run: Run<'_>, session: &Instance) -> OperationResult<()> {
     let mut current = Some(session.clone());
     for _ in 0..MAX_REGISTRATIONS {
         if current.and_then(|session| session.bool("IsPersistent")) != Some(true) {
             return Ok(());
         }
-        invoke(node, ctx, &session.path, "Unregister", &[])?;
-        current = same_session(node, session)?;
+        invoke(run, &session.path, "Unregister", &[])?;
+        current = same_session(run, session)?;
     }
     Ok(())
 }
 
 /// Ends a session. Windows refuses that for as long as it uses a device of the session, such as a new disk.
-fn log_out(node: &Node, ctx: &OperationContext, target: &Instance, session: &Instance) -> OperationResult<()> {
+fn log_out(run: Run<'_>, target: &Instance, session: &Instance) -> OperationResult<()> {
     const BUSY: [OsError; 2] = [OsError::ISDSC_SESSION_BUSY, OsError::ISDSC_DEVICE_BUSY_ON_SESSION];
     let id = session.text("SessionIdentifier").unwrap_or_default();
     let arguments = [("SessionIdentifier", Value::Text(id.to_owned()))];
     let mut busy = None;
-    let ended = node.host.poll(node.host.timeouts().arrival, || {
-        match invoke(node, ctx, &target.path, "Disconnect", &arguments) {
+    let ended =
+        run.host().poll(run.timeouts().arrival, || match invoke(run, &target.path, "Disconnect", &arguments) {
             Err(error) if error.code.is_some_and(|code| BUSY.contains(&code)) => {
                 busy = Some(error);
                 Ok(None)
             }
             outcome => {
-                let has_ended = || Ok(same_session(node, session)?.is_none());
+                let has_ended = || Ok(same_session(run, session)?.is_none());
                 allow(OsError::ISDSC_INVALID_SESSION_ID, outcome, has_ended).map(Some)
             }
-        }
-    })?;
+        })?;
     match (ended, busy) {
         (None, Some(error)) => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Lists the disks of a target: none if it is not connected through the portal.
+/// Lists the disks of a target; the list is empty if the target is not connected through the portal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetTargetDisks {
     /// The portal through which it is connected.
@@ -509,18 +500,18 @@ impl Operation for GetTargetDisks {
         format!("list the disks of the target {} at {}", self.iqn, self.portal)
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
-        let target = discovered_target(node, &self.portal, &self.iqn)?;
-        if is_connected(&target) { disks_of(node, &target, &self.portal) } else { Ok(Vec::new()) }
+    fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
+        let target = discovered_target(run, &self.portal, &self.iqn)?;
+        if is_connected(&target) { Ok(disks_of(run, &target, &self.portal)?) } else { Ok(Vec::new()) }
     }
 }
 
 /// Returns the disks of the connections that lead from the sessions of a target to the portal.
-fn disks_of(node: &Node, target: &Instance, portal: &TargetPortal) -> OperationResult<Vec<DiskNumber>> {
+fn disks_of(run: Run<'_>, target: &Instance, portal: &TargetPortal) -> OperationResult<Vec<DiskNumber>> {
     let mut disks = Vec::new();
-    let connections = associated(node, target, "MSFT_iSCSITargetToiSCSIConnection", "MSFT_iSCSIConnection")?;
+    let connections = associated(run, target, "MSFT_iSCSITargetToiSCSIConnection", "MSFT_iSCSIConnection")?;
     for connection in connections.iter().filter(|connection| portal.is_end_of(connection)) {
-        let found = associated(node, connection, "MSFT_iSCSIConnectionToDisk", "MSFT_Disk")?;
+        let found = associated(run, connection, "MSFT_iSCSIConnectionToDisk", "MSFT_Disk")?;
         disks.extend(found.iter().filter_map(|disk| disk.u32("Number")).map(DiskNumber));
     }
     disks.sort_unstable();
@@ -546,16 +537,16 @@ impl Operation for SetMutualChapSecret {
         "set the secret for mutual CHAP".into()
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![LockKey::Initiator])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
         if !(12..=16).contains(&self.secret.expose().len()) {
-            return Err(OperationError::invalid("the CHAP secret must have 12 to 16 bytes"));
+            return failed(OperationError::invalid("the CHAP secret must have 12 to 16 bytes"));
         }
         let arguments = [("ChapSecret", Value::Secret(self.secret.clone()))];
-        invoke(node, ctx, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)
+        Ok(invoke(run, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)?)
     }
 }
 

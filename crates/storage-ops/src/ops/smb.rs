@@ -9,30 +9,26 @@
 //!
 //! `mapping_state` has the states of a mapping, and what a request does in each; docs/smb.md explains them.
 
-mod conflict;
+mod global_mapping;
 mod mapping_state;
 mod own_node;
-pub(crate) mod reading;
 mod remedy;
 
-use conflict::Resolved;
-use mapping_state::{MappingState, Step};
+use global_mapping::{CLASS, Resolved, remove};
+use mapping_state::{MappingState, Refusal, Step};
 use os::{Instance, MethodCall, Namespace, Options, OsError, Secret, Value};
-use reading::Unreadable;
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
+use crate::node::run::Run;
+use crate::node::smb_mapping_record::Origin;
 use crate::paths::links::{create_link, link_exists};
-use crate::paths::working_directories::OPEN_NOFOLLOW;
-use crate::types::{HostPath, UncPath, lower_case};
-use crate::windows::mapping_record::Origin;
-use crate::windows::wmi::{call, query, quote};
-
-const CLASS: &str = "MSFT_SmbGlobalMapping";
+use crate::paths::opening::OPEN_NOFOLLOW;
+use crate::provider::wmi::call;
+use crate::readings::share::{self, Unreadable};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed};
+use crate::types::{HostPath, UncPath};
 
 /// Maps a share, unless it is mapped already, and creates a directory link to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -73,7 +69,7 @@ impl Operation for NewSmbGlobalMapping {
         }
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         let mut keys = vec![LockKey::Share(self.remote.share())];
         if let Some(local) = &self.local {
             node.directories.check_entry(local, None)?;
@@ -82,30 +78,33 @@ impl Operation for NewSmbGlobalMapping {
         Ok(keys)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
         if self.username.contains('\0') || self.password.expose().contains('\0') {
-            return Err(OperationError::invalid("the user name or the password contains a NUL character"));
+            return failed(OperationError::invalid("the user name or the password contains a NUL character"));
         }
         if self.username.is_empty() {
-            own_node::refuse(&node.host, &self.remote.server())?;
+            own_node::refuse(run, &self.remote.server())?;
         } else if !has_name(&self.username) {
-            return Err(OperationError::invalid("the user name is blank, or a domain without a name"));
+            return failed(OperationError::invalid("the user name is blank, or a domain without a name"));
         }
         let (substitute, print) = (self.remote.to_nt(false), self.remote.print_name());
         // Checks the path of the link first, so that no mapping is created for a link that cannot be created.
         let entry = match &self.local {
-            Some(local) => Some(node.directories.entry(node.host.os(), local, None, &OPEN_NOFOLLOW)?),
+            Some(local) => Some(run.node().directories.entry(run.os(), local, None, &OPEN_NOFOLLOW)?),
             None => None,
         };
         if let Some(entry) = &entry {
             link_exists(entry, substitute.as_u16str())?;
         }
-        let is_new = self.connect(node, ctx)?;
+        let is_new = self.connect(run)?;
         let Some(entry) = entry else { return Ok(()) };
-        let linked = create_link(&node.host, &entry, substitute.as_u16str(), &print, || Ok(Options::DIRECTORY), ctx);
+        let linked = create_link(run.host(), &entry, substitute.as_u16str(), &print, || {
+            run.begin_mutation()?;
+            Ok(Options::DIRECTORY)
+        });
         if linked.is_err() && is_new {
             // No other operation can use the new mapping yet, because its share is locked, but pods can by older links.
-            if let Err(error) = self.disconnect(node, ctx) {
+            if let Err(error) = self.disconnect(run) {
                 tracing::warn!(share = self.remote.share(), %error, "a mapping was not removed after its link failed");
             }
         }
@@ -115,61 +114,68 @@ impl Operation for NewSmbGlobalMapping {
 
 impl NewSmbGlobalMapping {
     /// Maps the share. Returns whether it was not mapped before.
-    fn connect(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
+    fn connect(&self, run: Run<'_>) -> OperationResult<bool> {
         let share = self.remote.share();
-        let mapping = find_mapping(node, &share)?;
-        let state = self.state(node, mapping.as_ref())?;
+        let mapping = global_mapping::find(run, &share)?;
+        let state = self.state(run, mapping.as_ref())?;
         if state == MappingState::OtherPassword {
-            node.smb_mappings.count_password_difference();
+            run.node().smb_mappings.count_password_difference();
         }
-        match (state.step(node.config()), mapping) {
-            (Step::Make, _) => self.make(node, ctx).map(|()| true),
-            (step @ (Step::Replace | Step::ReplaceUnlessInUse), Some(mapping)) => {
-                tracing::info!(share, ?state, "replacing a mapping");
-                let removed = remove(node, ctx, &share, &mapping, step == Step::Replace);
-                removed.map_err(|error| remedy::kept(state, &share, error))?;
-                self.make(node, ctx).map(|()| false)
-            }
-            (Step::Use, _) => Ok(false),
-            (Step::UseWithWarning, _) => {
+        match state.step(run.node().config()) {
+            Step::Make => self.make(run).map(|()| true),
+            Step::Use => Ok(false),
+            Step::UseWithWarning => {
                 tracing::warn!(
                     share,
                     user = self.username,
-                    "a mapping is used with another password than it was made with, which Windows does not check"
+                    "the request's password differs from the one the share was mapped with; the existing mapping is used, \
+                     because Windows does not check the password again"
                 );
                 Ok(false)
             }
-            _ => {
-                self.log_refusal(state, &share);
-                Err(remedy::refusal(state, &share))
+            Step::Refuse(refusal) => {
+                self.log_refusal(refusal, &share);
+                Err(remedy::refusal(refusal, &share))
             }
+            Step::Replace(code) => self.replace(run, mapping, code, true),
+            Step::ReplaceUnlessInUse(code) => self.replace(run, mapping, code, false),
         }
     }
 
     /// Logs the refusal of a user or password with the user, whom the error does not name.
-    fn log_refusal(&self, state: MappingState, share: &str) {
+    fn log_refusal(&self, refusal: Refusal, share: &str) {
         let user = self.username.as_str();
-        match state {
-            MappingState::OtherUser => tracing::warn!(share, user, "refused another user for a mapped share"),
-            MappingState::OtherPassword => tracing::warn!(share, user, "refused another password for a mapped share"),
-            _ => {}
+        match refusal {
+            Refusal::OtherUser => tracing::warn!(share, user, "refused another user for a mapped share"),
+            Refusal::OtherPassword => tracing::warn!(share, user, "refused another password for a mapped share"),
+            Refusal::Unreadable(_) => {}
         }
     }
 
+    /// Replaces a mapping that cannot be used because of `code`. Returns that the share was mapped before.
+    fn replace(&self, run: Run<'_>, mapping: Option<Instance>, code: OsError, force: bool) -> OperationResult<bool> {
+        let share = self.remote.share();
+        tracing::info!(share, %code, "replacing a mapping that cannot be used");
+        if let Some(mapping) = mapping {
+            remove(run, &share, &mapping, force).map_err(|error| remedy::kept(code, &share, error))?;
+        }
+        self.make(run).map(|()| false)
+    }
+
     /// Returns the state of the mapping of the share, and records that the mapping is used if it can be read.
-    fn state(&self, node: &Node, mapping: Option<&Instance>) -> OperationResult<MappingState> {
+    fn state(&self, run: Run<'_>, mapping: Option<&Instance>) -> OperationResult<MappingState> {
         if mapping.is_none() {
             return Ok(MappingState::NotMapped);
         }
         let share = self.remote.share();
-        let origin = node.smb_mappings.origin(&node.host, &share)?;
+        let origin = run.node().smb_mappings.origin(run.host(), &share)?;
         let is_older = origin == Origin::BeforeStartOfWindows;
-        let read = match reading::read(node, &self.remote) {
-            Err(Unreadable::ShareMissing(_)) if !is_older => reading::wait_for_share(node, &self.remote)?,
+        let read = match share::read(run, &self.remote) {
+            Err(Unreadable::ShareMissing(_)) if !is_older => share::wait_for_share(run, &self.remote)?,
             read => read,
         };
         match read {
-            Ok(()) => node.smb_mappings.find(&node.host, &share, &origin),
+            Ok(()) => run.node().smb_mappings.find(run.host(), &share, &origin),
             Err(Unreadable::CredentialsRefused(code)) => return Ok(MappingState::CredentialsRefused(code)),
             Err(Unreadable::ShareMissing(code) | Unreadable::Refused(code)) if is_older => {
                 return Ok(MappingState::FromBeforeStart(code));
@@ -180,33 +186,33 @@ impl NewSmbGlobalMapping {
         if matches!(origin, Origin::SinceStartOfWindows(Some(user)) if user != self.user()) {
             return Ok(MappingState::OtherUser);
         }
-        let differs = node.smb_mappings.password_differs(&share, &self.password);
+        let differs = run.node().smb_mappings.password_differs(&share, &self.password);
         Ok(if differs { MappingState::OtherPassword } else { MappingState::Readable })
     }
 
     /// Makes the mapping and records its user.
-    fn make(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn make(&self, run: Run<'_>) -> OperationResult<()> {
         let share = self.remote.share();
         // Recorded before the call: the mapping may be created long after the call has timed out.
-        node.smb_mappings.make(&node.host, &share, &self.user(), &self.password);
-        let error = match self.create_or_resolve_conflict(node, ctx) {
+        run.node().smb_mappings.make(run.host(), &share, &self.user(), &self.password);
+        let error = match self.create_or_resolve_conflict(run) {
             Err(error) if error.kind != Kind::StillRunning => error,
             outcome => return outcome,
         };
-        node.smb_mappings.forget(&node.host, &share);
+        run.node().smb_mappings.forget(run.host(), &share);
         Err(remedy::of_creation(&self.remote.server(), error))
     }
 
     /// Creates the mapping. If another user's mappings of the server prevent that, tries again without those that can be
     /// removed.
-    fn create_or_resolve_conflict(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn create_or_resolve_conflict(&self, run: Run<'_>) -> OperationResult<()> {
         let is_conflict = |error: &OperationError| error.code == Some(OsError::SESSION_CREDENTIAL_CONFLICT);
-        let error = match self.create_storable(node, ctx) {
+        let error = match self.create_storable(run) {
             Err(error) if is_conflict(&error) => error,
             outcome => return outcome,
         };
-        let Resolved { has_removed, remaining } = conflict::resolve(node, ctx, &self.remote)?;
-        let error = match has_removed.then(|| self.create_storable(node, ctx)) {
+        let Resolved { has_removed, remaining } = global_mapping::resolve_conflict(run, &self.remote)?;
+        let error = match has_removed.then(|| self.create_storable(run)) {
             None => error,
             Some(Err(error)) if is_conflict(&error) => error,
             Some(outcome) => return outcome,
@@ -216,35 +222,35 @@ impl NewSmbGlobalMapping {
 
     /// Creates a mapping that survives a restart of Windows, or one that does not if Windows cannot store the credentials,
     /// as a policy may forbid.
-    fn create_storable(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        match self.create(node, ctx, &[]) {
+    fn create_storable(&self, run: Run<'_>) -> OperationResult<()> {
+        match self.create(run, &[]) {
             Err(error) if error.code == Some(OsError::NO_SUCH_LOGON_SESSION) && has_domain(&self.username) => {
-                self.create(node, ctx, &[("Persistent", Value::Bool(false))])
+                self.create(run, &[("Persistent", Value::Bool(false))])
             }
             outcome => outcome,
         }
     }
 
     /// Creates the mapping.
-    fn create(&self, node: &Node, ctx: &OperationContext, options: &[(&str, Value)]) -> OperationResult<()> {
+    fn create(&self, run: Run<'_>, options: &[(&str, Value)]) -> OperationResult<()> {
         let share = self.remote.share();
         let mut arguments = options.to_vec();
         arguments.push(("RemotePath", Value::Text(share.clone())));
-        arguments.push(("RequirePrivacy", Value::Bool(node.config().require_privacy)));
+        arguments.push(("RequirePrivacy", Value::Bool(run.node().config().require_privacy)));
         if !self.username.is_empty() {
             arguments.push(("Credential", Value::Secret(credential(&self.username, &self.password))));
         }
         let create = MethodCall::new(Namespace::Smb, CLASS, "Create", &arguments);
-        match call(&node.host, ctx, &create, node.host.timeouts().change)?.code {
+        match call(run, &create, run.timeouts().change)?.code {
             0 => Ok(()),
             code => Err(OperationError::of(OsError(code), format!("Windows did not map {share}"))),
         }
     }
 
     /// Removes the mapping again, unless files are open on it.
-    fn disconnect(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn disconnect(&self, run: Run<'_>) -> OperationResult<()> {
         let share = self.remote.share();
-        find_mapping(node, &share)?.map_or(Ok(()), |mapping| remove(node, ctx, &share, &mapping, false))
+        global_mapping::find(run, &share)?.map_or(Ok(()), |mapping| remove(run, &share, &mapping, false))
     }
 
     /// Returns the user as it is compared.
@@ -274,38 +280,16 @@ impl Operation for RemoveSmbGlobalMapping {
         format!("remove the mapping of {}", self.remote.share())
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![LockKey::Share(self.remote.share())])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
         let share = self.remote.share();
         let mapping =
-            find_mapping(node, &share)?.ok_or_else(|| OperationError::not_found("the share is not mapped"))?;
-        remove(node, ctx, &share, &mapping, true)
+            global_mapping::find(run, &share)?.ok_or_else(|| OperationError::not_found("the share is not mapped"))?;
+        Ok(remove(run, &share, &mapping, true)?)
     }
-}
-
-fn find_mapping(node: &Node, share: &str) -> OperationResult<Option<Instance>> {
-    let wql = format!("SELECT * FROM {CLASS} WHERE RemotePath = {}", quote(share));
-    // WMI may consider letters equal that Windows and servers do not.
-    let is_same = |mapping: &Instance| mapping.text("RemotePath").is_none_or(|path| lower_case(path) == share);
-    Ok(query(&node.host, Namespace::Smb, &wql)?.into_iter().find(is_same))
-}
-
-/// Removes the mapping of a share. Unless forced, Windows refuses that while files are open on it.
-fn remove(node: &Node, ctx: &OperationContext, share: &str, mapping: &Instance, force: bool) -> OperationResult<()> {
-    let force = [("Force", Value::Bool(force))];
-    let remove = MethodCall::new(Namespace::Smb, &mapping.path, "Remove", &force);
-    let returned = call(&node.host, ctx, &remove, node.host.timeouts().change)?;
-    if returned.code != 0 {
-        return Err(OperationError::of(
-            OsError(returned.code),
-            format!("Windows did not remove the mapping of {share}"),
-        ));
-    }
-    node.smb_mappings.forget(&node.host, share);
-    Ok(())
 }
 
 /// Returns the user and the password in the form that [`CLASS`] expects.

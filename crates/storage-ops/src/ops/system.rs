@@ -1,16 +1,14 @@
 //! Operations on Windows services, and the BIOS serial number.
 
-use os::{Namespace, OsError, OsResult, Service, ServiceAccess, U16Str, U16String};
+use os::{OsError, Service, ServiceAccess, U16Str, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
+use crate::node::run::Run;
+use crate::readings::firmware;
+use crate::scheduling::{LockKey, PoolKind, RunResult, failed, failed_precondition};
 use crate::types::{ServiceInfo, ServiceName};
-use crate::windows::fallback::Fallback;
-use crate::windows::{Host, buffer, smbios, wmi};
 
 /// `SERVICE_STOPPED`.
 const STOPPED: u32 = 1;
@@ -65,8 +63,8 @@ impl Operation for GetService {
         format!("query the service {}", self.name)
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<ServiceInfo> {
-        let service = self.name.open(node, ServiceAccess::Query)?;
+    fn run(&self, run: Run<'_>) -> RunResult<ServiceInfo> {
+        let service = self.name.open(run.node(), ServiceAccess::Query)?;
         let (config, state) = (service.config()?, service.state()?);
         Ok(ServiceInfo { display_name: config.display_name.to_string_lossy(), start_type: config.start_type, state })
     }
@@ -93,28 +91,28 @@ impl Operation for StartService {
         check_listed(node, self.name.as_str())
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![self.name.lock_key()])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let service = self.name.open(node, ServiceAccess::Start)?;
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        let service = self.name.open(run.node(), ServiceAccess::Start)?;
         match service.state()? {
-            STOP_PENDING => wait_for_state(node, &*service, STOPPED)?,
+            STOP_PENDING => wait_for_state(run.node(), &*service, STOPPED)?,
             PAUSE_PENDING | PAUSED => {
-                return Err(OperationError::precondition("the service is paused; continue or stop it first"));
+                return failed_precondition("the service is paused; continue or stop it first");
             }
             _ => {}
         }
-        ctx.begin_mutation()?;
+        run.begin_mutation()?;
         // While Windows starts another service, for instance right after booting, it refuses to start this one.
-        let accepted = node.host.poll(node.host.timeouts().service, || match service.start() {
+        let accepted = run.host().poll(run.timeouts().service, || match service.start() {
             Ok(()) | Err(OsError::SERVICE_ALREADY_RUNNING) => Ok(Some(())),
             Err(OsError::SERVICE_DATABASE_LOCKED) => Ok(None),
-            Err(code) => Err(code.into()),
+            Err(code) => Err(code),
         })?;
         accepted.ok_or(OperationError::from(OsError::SERVICE_DATABASE_LOCKED))?;
-        wait_for_state(node, &*service, RUNNING)
+        Ok(wait_for_state(run.node(), &*service, RUNNING)?)
     }
 }
 
@@ -142,7 +140,7 @@ impl Operation for StopService {
         check_listed(node, self.name.as_str())
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         let mut keys = vec![self.name.lock_key()];
         if self.force {
             let dependents = self.name.open(node, ServiceAccess::Stop)?.active_dependents()?;
@@ -151,8 +149,8 @@ impl Operation for StopService {
         Ok(keys)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let service = self.name.open(node, ServiceAccess::Stop)?;
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        let service = self.name.open(run.node(), ServiceAccess::Stop)?;
         if service.state()? == STOPPED {
             return Ok(());
         }
@@ -160,30 +158,30 @@ impl Operation for StopService {
         if !dependents.is_empty() && !self.force {
             let names: Vec<_> = dependents.iter().map(|name| name.to_string_lossy()).collect();
             let reason = format!("running services depend on it: {}; stop them first, or set force", names.join(", "));
-            return Err(OperationError {
+            return failed(OperationError {
                 code: Some(OsError::DEPENDENT_SERVICES_RUNNING),
                 ..OperationError::precondition(reason)
             });
         }
         for name in &dependents {
-            check_listed(node, &name.to_string_lossy())?;
-            ctx.ensure_locked(&lock_key_of(name))?;
+            check_listed(run.node(), &name.to_string_lossy())?;
+            run.ensure_locked(&lock_key_of(name))?;
         }
-        ctx.begin_mutation()?;
+        run.begin_mutation()?;
         for name in dependents {
-            let dependent = node.host.os().open_service(&name, ServiceAccess::Stop)?;
-            stop(node, &*dependent).map_err(|error| OperationError {
+            let dependent = run.os().open_service(&name, ServiceAccess::Stop)?;
+            stop(run.node(), &*dependent).map_err(|error| OperationError {
                 reason: format!("the dependent service {} could not be stopped: {}", name.display(), error.reason),
                 ..error
             })?;
         }
-        stop(node, &*service)
+        Ok(stop(run.node(), &*service)?)
     }
 }
 
 fn stop(node: &Node, service: &dyn Service) -> OperationResult<()> {
     // A service that is starting refuses controls until it runs.
-    let accepted = node.host.poll(node.host.timeouts().service, || match service.stop() {
+    let accepted = node.host.poll(node.host.timeouts.service, || match service.stop() {
         Ok(()) | Err(OsError::SERVICE_NOT_ACTIVE) => Ok(Some(())),
         Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL) => {
             Ok(matches!(service.state()?, STOPPED | STOP_PENDING).then_some(()))
@@ -199,14 +197,14 @@ fn stop(node: &Node, service: &dyn Service) -> OperationResult<()> {
 
 fn wait_for_state(node: &Node, service: &dyn Service, wanted: u32) -> OperationResult<()> {
     let mut last = 0;
-    let reached = node.host.poll(node.host.timeouts().service, || {
+    let reached = node.host.poll(node.host.timeouts.service, || {
         last = service.state()?;
         if wanted == RUNNING && last == STOPPED {
             return Err(OperationError::precondition("the service stopped while it was starting"));
         }
         Ok((last == wanted).then_some(()))
     })?;
-    let seconds = node.host.timeouts().service.as_secs();
+    let seconds = node.host.timeouts.service.as_secs();
     reached.ok_or_else(|| {
         OperationError::new(
             Kind::StillRunning,
@@ -228,29 +226,7 @@ impl Operation for GetBiosSerialNumber {
         "query the BIOS serial number".into()
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<String> {
-        let first = firmware_serial(&node.host);
-        if let Ok(Some(serial)) = first {
-            return Ok(serial);
-        }
-        ctx.require_pool(PoolKind::Wmi)?;
-        if let Err(code) = first {
-            node.host.fallbacks().record(Fallback::BiosSerialNumber, code);
-        }
-        let found = wmi::query(&node.host, Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS")?;
-        Ok(found.iter().find_map(|bios| bios.text("SerialNumber")).unwrap_or_default().to_owned())
+    fn run(&self, run: Run<'_>) -> RunResult<String> {
+        firmware::serial_number(run)
     }
-}
-
-/// Reads the serial number in the firmware's table. Returns `None` if the table has none.
-pub(crate) fn firmware_serial(host: &Host) -> OsResult<Option<String>> {
-    let mut table = vec![0; 4096];
-    // The first call may return only the size; the table does not change while the system runs.
-    for _ in 0..2 {
-        match host.os().firmware_table(os::abi::FIRMWARE_SMBIOS, 0, &mut table)? {
-            size if size <= table.len() => return Ok(smbios::serial(&table[..size])),
-            size => table = vec![0; size.min(buffer::MAX_SIZE)],
-        }
-    }
-    Ok(None)
 }

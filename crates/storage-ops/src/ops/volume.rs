@@ -8,23 +8,20 @@ pub(crate) mod mount;
 pub(crate) mod resize;
 pub(crate) mod target_path;
 
-use os::abi::DiskAttributes;
-
-use crate::error::{OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
+use crate::devices::{Disk, FileSystem, Partition};
+use crate::error::OperationError;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
+use crate::node::run::Run;
+use crate::readings;
+use crate::scheduling::{LockKey, OperationContext, PoolKind, Resource, RunResult, failed, failed_precondition};
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
-use crate::windows::disk_device::{Disk, Partition};
-use crate::windows::fallback::SecondWay;
-use crate::windows::file_system::{self, FileSystem};
-use crate::windows::volume_device;
 
-/// Returns the key of the disk that `volume` is on.
-pub(crate) fn disk_lock_key(node: &Node, volume: VolumeId) -> OperationResult<LockKey> {
-    Ok(LockKey::Disk(volume_device::disk_of(&node.host, SecondWay::Query, volume)?.0))
+/// Returns the key of the disk that `volume` is on, before the operation has any lock.
+pub(crate) fn disk_lock_key(node: &Node, volume: VolumeId) -> RunResult<LockKey> {
+    let context = OperationContext::before_locks();
+    let run = Run::new(node, &context).with_queries_only();
+    Ok(LockKey::Disk(readings::volume::disk_of(run, volume)?))
 }
 
 /// Lists the volumes on a disk: those on data partitions first, in the order of the partitions. A disk without volumes
@@ -43,7 +40,7 @@ impl Operation for ListVolumesOnDisk {
     const POOL: PoolKind = PoolKind::Disks;
 
     fn resource(&self) -> Option<Resource> {
-        Some(Resource::Disk(self.disk.0))
+        Some(Resource::Disk(self.disk))
     }
 
     fn describe(&self) -> String {
@@ -53,17 +50,17 @@ impl Operation for ListVolumesOnDisk {
         }
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output> {
-        let disk = Disk::open_for_read(&node.host, self.disk)?;
-        if disk.reported_attributes(&node.host, ctx)? & DiskAttributes::OFFLINE != 0 {
-            return Err(OperationError::precondition("the disk is offline; bring it online with SetDiskState first"));
+    fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
+        let disk = Disk::open_for_read(run.os(), self.disk)?;
+        if readings::disk::is_offline(run, &disk)? {
+            return failed_precondition("the disk is offline; bring it online with SetDiskState first");
         }
         let (mut volumes, mut first_has_arrived) = (Vec::new(), true);
-        // A new partition has no volume yet. A partition that never gets one must not make the listing of the others
-        // fail.
-        node.host.poll_arrival(ctx, || {
-            let table = disk.reported_table(&node.host, ctx)?;
-            let found = volume_device::on_disk(&node.host, ctx, self.disk, &table.partitions)?;
+        // A new partition has no volume yet. A partition that never gets a volume must not make the listing of the
+        // other volumes fail.
+        run.poll_arrival(|| {
+            let table = readings::disk::partition_table(run, &disk)?;
+            let found = readings::volume::on_disk(run, self.disk, &table.partitions)?;
             let wanted = found.iter().filter(|(offset, _)| table.holds(self.partition, *offset));
             volumes = wanted.map(|(_, volume)| *volume).collect();
             let data: Vec<_> = table.data().filter(|partition| self.wants(partition)).collect();
@@ -74,12 +71,10 @@ impl Operation for ListVolumesOnDisk {
         })?;
         // Drivers use the first volume of the list, so it must be the first volume of the disk.
         if !first_has_arrived {
-            return Err(OperationError::precondition(
-                "the volume of the first data partition has not arrived, or cannot be read",
-            ));
+            return failed_precondition("the volume of the first data partition has not arrived, or cannot be read");
         }
         if volumes.is_empty() {
-            Err(OperationError::not_found(format!("no volume was found on {}", self.disk)))
+            failed(OperationError::not_found(format!("no volume was found on {}", self.disk)))
         } else {
             Ok(volumes)
         }
@@ -112,9 +107,9 @@ impl Operation for IsVolumeFormatted {
         format!("check whether volume {} is formatted", self.volume)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
-        let detected = file_system::detect(&node.host, self.volume);
-        let found = file_system::or_reported(&node.host, SecondWay::Provider(ctx), self.volume, detected)?;
+    fn run(&self, run: Run<'_>) -> RunResult<bool> {
+        let detected = readings::file_system::detect(run.host(), self.volume);
+        let found = readings::file_system::or_reported(run, self.volume, detected)?;
         Ok(found != FileSystem::Raw)
     }
 }
@@ -139,8 +134,8 @@ impl Operation for GetVolumeStats {
         format!("query the size of volume {}", self.volume)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<VolumeStats> {
-        volume_device::reported_stats(&node.host, ctx, self.volume)
+    fn run(&self, run: Run<'_>) -> RunResult<VolumeStats> {
+        readings::volume::stats(run, self.volume)
     }
 }
 
@@ -164,8 +159,8 @@ impl Operation for GetDiskNumberFromVolumeId {
         format!("find the disk of volume {}", self.volume)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<DiskNumber> {
-        volume_device::disk_of(&node.host, SecondWay::Provider(ctx), self.volume)
+    fn run(&self, run: Run<'_>) -> RunResult<DiskNumber> {
+        readings::volume::disk_of(run, self.volume)
     }
 }
 
@@ -191,7 +186,7 @@ impl Operation for WriteVolumeCache {
         format!("write the cache of volume {}", self.volume)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        volume_device::flush(&node.host, ctx, self.volume)
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        readings::volume::flush(run, self.volume)
     }
 }

@@ -7,17 +7,15 @@
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Handle, NtPath, Open, Os, OsError, PathForm, U16Str, U16String};
 
+use crate::devices::{Link, buffer};
 use crate::error::{OperationError, OperationResult};
-use crate::executor::pool_kind::Resource;
-use crate::paths::links::MAX_LINKS;
-use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
+use crate::paths::opening::{MAX_LINKS, NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
+use crate::paths::refused_links;
 use crate::types::{HostPath, VolumeId, components, upper_case};
-use crate::windows::buffer;
-use crate::windows::reparse_point::Link;
 
 /// Opens the object at `path`; links to other places on the node are followed.
 ///
-/// `is_of_volume` tells whether a drive letter is that of a volume. Other drives, such as network drives, are not opened.
+/// `is_of_volume` tells whether a drive is a volume. Other drives, such as network drives, are not opened.
 ///
 /// Errors: those of the opens; `REPARSE_POINT_ENCOUNTERED` if the path leads off the node, or to a target that only Windows can
 /// resolve; `INVALID_REPARSE_DATA` at a link that climbs above the root directory; `CANT_ACCESS_FILE` at a reparse point that is not a link; `CANT_RESOLVE_FILENAME` if there are too many links.
@@ -43,8 +41,8 @@ pub(crate) fn open(
     Err(OsError::CANT_RESOLVE_FILENAME.into())
 }
 
-/// Opens the root directories that lie on the way to `path`, which must exist: that of its drive, and that of the drive or
-/// volume that each link leads to. Follows a link to a server no further.
+/// Opens the root directories on the way to `path`, which must exist: the root of its drive, and the root of each drive
+/// or volume that a link leads to. Does not follow a link to a server.
 ///
 /// Adds those that it has opened to `roots` even if it fails.
 ///
@@ -55,15 +53,15 @@ pub(crate) fn roots(os: &dyn Os, path: &HostPath, roots: &mut Vec<Box<dyn Handle
         roots.push(os.open(&path.root(), &OPEN_NOFOLLOW)?);
         path = match path.open(os, &OPEN_NOFOLLOW)? {
             Found::Object(_) => return Ok(()),
-            Found::Link(link, _) if matches!(link.resource(), Some(Resource::Server(_))) => return Ok(()),
+            Found::Link(link, _) if link.server().is_some() => return Ok(()),
             Found::Link(link, at) => path.behind(&link, at)?,
         };
     }
     Err(OsError::CANT_RESOLVE_FILENAME.into())
 }
 
-/// Returns where the links on the way to `path` lie, and where the object that it leads to lies: final paths, in upper case and
-/// without a final backslash. Ends at what cannot be opened.
+/// Returns the places of the links on the way to `path`, and the place of the object that `path` leads to: final paths,
+/// in upper case and without a final backslash. Ends at the first component that cannot be opened.
 pub(crate) fn places(os: &dyn Os, path: &HostPath) -> Vec<U16String> {
     let mut path = RootedPath { root: Root::Drive(path.drive()), names: names_of(path) };
     let mut places = Vec::new();
@@ -166,8 +164,9 @@ impl RootedPath {
 }
 
 fn off_node() -> OperationError {
-    let reason = "the path leads off the node (by a link, or because the drive is no volume) and was not followed";
-    OperationError { code: Some(OsError::REPARSE_POINT_ENCOUNTERED), ..OperationError::precondition(reason) }
+    refused_links::refusal(
+        "the path leads off the node (by a link, or because the drive is no volume) and was not followed",
+    )
 }
 
 fn names_of(path: &HostPath) -> Vec<U16String> {

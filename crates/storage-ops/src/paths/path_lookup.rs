@@ -1,30 +1,29 @@
 //! Opening a whole path below a directory in one call, which fails if it would have to follow a link.
 //!
-//! That is what the flag `OBJ_DONT_REPARSE` asks for. A system that does not know it, such as Windows before 10 1507, may
-//! follow links as without it, or refuse the call. So the flag is used only after Windows has proved that it honours it:
-//! when the daemon starts, it opens paths through links that every installation of Windows has, for their attributes only.
-//! `REPARSE_POINT_ENCOUNTERED` is the proof: a system that ignores the flag has no reason to answer with it. After any other
-//! answer, and if one of the links was followed all the same, paths are opened component by component for as long as the
-//! daemon runs. Wine accepts the flag, but has no such links and therefore proves nothing.
+//! The flag `OBJ_DONT_REPARSE` requests this. A system that does not know the flag, such as Windows before 10 1507, may
+//! ignore it or refuse the call. Therefore Windows must prove first that it honours the flag: when the daemon starts,
+//! it opens paths through links that every installation of Windows has, for their attributes only. The answer
+//! `REPARSE_POINT_ENCOUNTERED` is the proof: a system that ignores the flag does not return it. After every other
+//! answer, or if Windows follows one of the links, the daemon opens all paths component by component. Wine accepts the
+//! flag, but has no such links and therefore proves nothing.
 //!
 //! One proof is enough for all volumes. A file system does not follow a link itself but returns `STATUS_REPARSE` to the I/O
 //! manager of the kernel, which parses the rest of the path, and which refuses instead if the flag is set. On a share the
 //! client does the same for symbolic links. Junctions on the server are followed by the server in any case, and lead to
 //! what it shares.
 //!
-//! Two kinds of answers are taken from such a call: that the object was opened, so that no link is above it; and
-//! `FILE_NOT_FOUND` or `PATH_NOT_FOUND`, with no link above what is missing. After any other, the path is opened component by
-//! component, so that the error names the component.
+//! Two answers of such a call are used: success, which means that no link is above the object; and `FILE_NOT_FOUND` or
+//! `PATH_NOT_FOUND`, which means that no link is above the missing component. After every other answer, the path is
+//! opened component by component, so that the error names the component.
 
 use std::sync::OnceLock;
 
 use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, U16Str, U16String};
 
-use crate::paths::working_directories::OPEN_NOFOLLOW;
+use crate::error_class::ErrorClass;
+use crate::host::{Fallback, Host};
+use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::types::{HostPath, components};
-use crate::windows::Host;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::Fallback;
 
 /// Paths on the system drive through links that every installation of Windows has: a junction to `C:\Users`, whose name
 /// depends on the language of Windows, and a symbolic link to `C:\ProgramData`.
@@ -57,7 +56,7 @@ impl PathLookup {
     pub(crate) fn test(&self, host: &Host) {
         let tested = self.find_proof(host).map_or_else(Tested::Unproved, Tested::Honoured);
         if let Tested::Unproved(code) = tested {
-            tracing::info!(%code, "Windows is not known to open whole paths without following links");
+            tracing::info!(%code, "single-call path lookup is disabled: Windows did not prove that it refuses links");
         }
         // A second test changes nothing.
         let _ = self.tested.set(tested);
@@ -114,7 +113,7 @@ impl PathLookup {
         match self.tested.get()? {
             Tested::Honoured(root) => Some(&**root),
             Tested::Unproved(code) => {
-                host.fallbacks().record(Fallback::PathLookup, *code);
+                host.fallbacks.record(Fallback::PathLookup, *code);
                 None
             }
         }
@@ -131,7 +130,7 @@ fn found_or_missing(host: &Host, outcome: OsResult<Box<dyn Handle>>) -> Option<O
         Ok(_) | Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => return Some(outcome),
         // The flag, and not an object on the path, may be what was refused.
         Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => {
-            host.fallbacks().record(Fallback::PathLookup, code);
+            host.fallbacks.record(Fallback::PathLookup, code);
         }
         Err(_) => {}
     }

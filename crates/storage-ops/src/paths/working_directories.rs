@@ -14,44 +14,27 @@
 use std::sync::Arc;
 
 use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT};
-use os::{
-    Access, Disposition, Handle, NtPath, Open, Options, Os, OsError, OsResult, PathForm, Share, U16Str, U16String,
-};
+use os::{Access, Disposition, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str, U16String};
 
 use crate::config::Config;
+use crate::devices::reparse_point::has_own_entries;
+use crate::devices::{Link, buffer};
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::error_class::ErrorClass;
+use crate::host::Host;
 use crate::paths::on_node;
+use crate::paths::opening::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW, ensure_directory, win32_path};
 use crate::paths::path_lookup::PathLookup;
+use crate::paths::refused_links;
 use crate::paths::remove_tree;
 use crate::types::{HostPath, PathContext, components, split_last};
-use crate::windows::Host;
-use crate::windows::buffer;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::reparse_point::{Link, has_own_entries};
-
-/// `MAX_PATH`: the length of the longest Win32 path, with the zero at its end.
-const MAX_PATH: usize = 260;
-
-/// Opens an existing object to query it, without following a link.
-pub(crate) const OPEN_NOFOLLOW: Open = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
-
-/// The options of an open that asks for more than attributes: no link is followed, and the owner of an oplock is not waited
-/// for.
-pub(crate) const NOFOLLOW_NOWAIT: Options = Options::REPARSE_POINT.union(Options::COMPLETE_IF_OPLOCKED);
-
-/// Opens an existing object so that no process can rename or delete it while the handle is open. Windows checks the
-/// share mode only for handles with a right to the data.
-pub(crate) const OPEN_NO_DELETE_SHARE: Open = Open {
-    share: Share::READ.union(Share::WRITE),
-    ..Open::existing(Access::READ_DATA.union(Access::READ_ATTRIBUTES), NOFOLLOW_NOWAIT)
-};
 
 /// The directories in which drivers may change files.
 pub(crate) struct WorkingDirectories {
     general: Vec<HostPath>,
     plugins: Option<HostPath>,
     pods: Option<HostPath>,
-    /// Those of the above that are in no other one.
+    /// The working directories that are not inside another one.
     outermost: Vec<OutermostDirectory>,
     lookup: PathLookup,
 }
@@ -99,42 +82,12 @@ impl EntryRef {
     }
 }
 
-/// Returns the Win32 path of `name` in `parent`, with a final backslash.
-///
-/// The path begins with a drive, as those in the documentation of the mount manager's functions do. It begins with
-/// `\\?\` only if it would mean something else without: if it is long, or if a name in it ends with a dot.
-pub(crate) fn win32_path(parent: &dyn Handle, name: &U16Str) -> OsResult<U16String> {
-    let mut path = parent.final_path(PathForm::Dos)?;
-    if path.as_slice().last() != Some(&u16::from(b'\\')) {
-        path.push_char('\\');
-    }
-    path.push(name);
-    path.push_char('\\');
-    Ok(without_prefix(&path).unwrap_or(path))
-}
-
-/// Returns `path` without `\\?\`, or `None` if that would change its meaning.
-fn without_prefix(path: &U16Str) -> Option<U16String> {
-    let text = path.to_string().ok()?;
-    let plain = text.strip_prefix(r"\\?\")?;
-    // `HostPath` refuses the names that Win32 changes or interprets.
-    let is_same = HostPath::parse(plain).is_ok() && plain.encode_utf16().count() < MAX_PATH;
-    is_same.then(|| U16String::from_str(plain))
-}
-
-/// Fails unless the object is a directory or a link. A path with a final backslash asks for one.
-pub(crate) fn ensure_directory(object: &dyn Handle) -> OsResult<()> {
-    let is_directory =
-        buffer::attributes(object)?.attributes & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT);
-    if is_directory == 0 { Err(OsError::DIRECTORY) } else { Ok(()) }
-}
-
 impl WorkingDirectories {
     pub(crate) fn new(config: &Config) -> Self {
         let general: Vec<_> = std::iter::once(&config.kubelet_dir).chain(&config.working_dirs).cloned().collect();
         let (plugins, pods) = (config.plugin_dir.clone(), config.pod_dir.clone());
         let all = || general.iter().chain(&plugins).chain(&pods);
-        let is_outermost = |path: &&HostPath| !all().any(|other| path.is_in(other) && !other.is_in(path));
+        let is_outermost = |path: &&HostPath| !all().any(|other| path.is_in(other) && !path.is_same(other));
         let outermost = all().filter(is_outermost);
         let outermost =
             outermost.map(|path| OutermostDirectory { path: path.clone(), nt_path: path.to_nt() }).collect();
@@ -149,7 +102,7 @@ impl WorkingDirectories {
     /// Finds two working directories of which the first one, or a link on the way to it, lies in the second one, although the
     /// texts of their paths do not show that.
     pub(crate) fn nested_by_links(&self, os: &dyn Os) -> Option<(&HostPath, &HostPath)> {
-        // The last place is that of the directory.
+        // The last place is the place of the directory itself.
         let places: Vec<_> = self.outermost().map(|path| (path, on_node::places(os, path))).collect();
         let is_below = |place: &U16Str, directory: &U16Str| {
             place
@@ -266,7 +219,7 @@ impl WorkingDirectories {
         open: &dyn Fn(&HostPath) -> OperationResult<T>,
     ) -> OperationResult<T> {
         match open(path) {
-            Err(error) if error.code == Some(OsError::REPARSE_POINT_ENCOUNTERED) => match self.moved(os, path)? {
+            Err(error) if refused_links::is_refusal(&error) => match self.moved(os, path)? {
                 Some(moved) => self.where_it_is(os, &moved, open),
                 None => Err(error),
             },
@@ -278,21 +231,20 @@ impl WorkingDirectories {
     /// outermost one. The result has fewer components below its outermost directory than `path`.
     fn moved(&self, os: &dyn Os, path: &HostPath) -> OperationResult<Option<HostPath>> {
         let (outermost, _) = self.locate(path)?;
-        let is_between = |inner: &&HostPath| path.is_in(inner) && !inner.is_in(path) && !outermost.path.is_in(inner);
+        let is_between = |inner: &&HostPath| path.is_in(inner) && !path.is_same(inner) && !outermost.path.is_in(inner);
         let mut inner: Vec<_> = self.all().filter(is_between).collect();
         inner.sort_unstable_by_key(|inner| inner.names().len());
         for inner in inner {
             let found = self.parents(os, inner, &OPEN_NOFOLLOW)?.open()?;
             let Some(link) = Link::of(&*found)? else { continue };
             let target = link.host_path();
-            let is_target = |outermost: &&OutermostDirectory| {
-                target.as_ref().is_some_and(|target| target.is_in(&outermost.path) && outermost.path.is_in(target))
-            };
+            let is_target =
+                |outermost: &&OutermostDirectory| target.as_ref().is_some_and(|target| target.is_same(&outermost.path));
             let moved = self.outermost.iter().find(is_target).zip(path.below(inner));
             let refused = || {
-                link.refused(format!(
-                    "the working directory {inner}, which does not lead to another one (-working-dir),"
-                ))
+                let object =
+                    format!("the working directory {inner}, which does not lead to another one (-working-dir),");
+                refused_links::refusal_of(&link, object)
             };
             return moved.map(|(to, below)| Some(to.path.join(below))).ok_or_else(refused);
         }
@@ -399,7 +351,7 @@ fn open_subdirectory(parent: &dyn Handle, name: &U16Str, how: &Open) -> Operatio
     })?;
     let info = buffer::attributes(&*child)?;
     if !has_own_entries(info) {
-        return Err(Link::of(&*child)?.unwrap_or(Link::Other).refused(name.display()));
+        return Err(refused_links::refusal_of(&Link::of(&*child)?.unwrap_or(Link::Other), name.display()));
     }
     if info.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 {
         return Err(OperationError::of(OsError::PATH_NOT_FOUND, format!("{} is not a directory", name.display())));
@@ -416,31 +368,5 @@ fn create_subdirectory(parent: &dyn Handle, name: &U16Str) -> OperationResult<Bo
         Ok(created) => Ok(created),
         Err(OsError::ALREADY_EXISTS) => open_subdirectory(parent, name, &OPEN_NOFOLLOW),
         Err(code) => Err(code.into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use os::U16String;
-
-    use super::without_prefix;
-
-    #[test]
-    fn a_path_keeps_its_prefix_if_win32_would_change_it() {
-        let plain = |text: &str| without_prefix(&U16String::from_str(text)).map(|path| path.to_string_lossy());
-        assert_eq!(plain(r"\\?\C:\a\b c\").as_deref(), Some(r"C:\a\b c\"));
-        let of_length = |length: usize| format!(r"\\?\C:\{}\", "x".repeat(length - 4));
-        assert_eq!(plain(&of_length(259)).map(|path| path.len()), Some(259));
-        for bad in [
-            &of_length(260),
-            r"C:\a\",
-            r"\\?\C:\a.\b\",
-            r"\\?\C:\a \",
-            r"\\?\C:\nul\",
-            r"\\?\UNC\host\share\",
-            r"\\?\Volume{7d2b3c4e-0000-0000-0000-100000000000}\a\",
-        ] {
-            assert_eq!(plain(bad), None, "{bad}");
-        }
     }
 }

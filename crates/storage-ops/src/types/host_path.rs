@@ -118,6 +118,11 @@ impl HostPath {
         self.below(ancestor).is_some()
     }
 
+    /// Returns whether both paths are the same, as far as the texts tell.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.is_in(other) && other.is_in(self)
+    }
+
     /// Returns the path below `ancestor`, which is empty for `ancestor` itself; `None` if the path is not in `ancestor`.
     pub(crate) fn below(&self, ancestor: &Self) -> Option<&U16Str> {
         let (own, above) = (self.names.as_slice(), ancestor.names.as_slice());
@@ -143,9 +148,9 @@ impl HostPath {
         format!("{}:{separator}{}", self.drive, upper_case(&self.names).to_string_lossy())
     }
 
-    /// Returns the lock key of the path as a single entry of its directory. The lock excludes equal ones and those of
-    /// [`Self::key`] for the path and the directories above it, but not those of paths below it: its key is that of a path
-    /// below it that no file can have.
+    /// Returns the lock key of the path as a single entry of its directory. The lock conflicts with equal locks and
+    /// with locks of [`Self::key`] for the path and the directories above it, but not with locks of paths below it. The
+    /// key is a path below the entry that no file can have.
     pub(crate) fn entry_key(&self) -> String {
         format!(r"{}\", self.key())
     }
@@ -173,7 +178,7 @@ pub(crate) fn upper_case(name: &U16Str) -> U16String {
     U16String::from_vec(name.as_slice().iter().map(|unit| upper_case_unit(*unit).unwrap_or(*unit)).collect::<Vec<_>>())
 }
 
-/// Returns whether two units are the same but for their case.
+/// Returns whether two units are equal except for their case.
 fn is_same(unit: u16, other: u16) -> bool {
     let upper = |unit| upper_case_unit(unit).unwrap_or(unit);
     unit == other || upper(unit) == upper(other)

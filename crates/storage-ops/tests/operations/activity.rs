@@ -6,19 +6,17 @@ use std::time::Duration;
 use faults::Call as Primitive;
 use storage_ops::{
     ActiveRequest, Activity, Call, ClientId, DiskNumber, Executor, Kind, ListDiskLocations, LockKey, Operation,
-    PartitionDisk, PoolKind, RequestState, SetDiskState,
+    PoolKind, RequestState,
 };
 use tokio::task::JoinHandle;
 
-use crate::executor::{Gate, OpenOnDrop, executor, map};
-use crate::setup::GIB;
+use crate::executor::{Gate, executor, map};
+use crate::setup::{GIB, PARTITION, set_online};
 
 const DAY: Duration = Duration::from_hours(24);
 
-const PARTITION: PartitionDisk = PartitionDisk { disk: DiskNumber(1) };
-
-fn call(number: u64, rpc: &'static str) -> Call {
-    Call { number, rpc, client: ClientId(7), began: Duration::from_secs(number) }
+fn call(number: u64, label: &'static str) -> Call {
+    Call { number, label, client: ClientId(7), began: Duration::from_secs(number) }
 }
 
 fn start<O: Operation>(executor: &Arc<Executor>, number: u64, operation: O) -> JoinHandle<()> {
@@ -53,14 +51,13 @@ fn gated() -> (Arc<Executor>, Gate) {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_request_tells_what_it_does_and_what_it_waits_for() {
     let (executor, gate) = gated();
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let disk = LockKey::Disk(1);
+    let disk = LockKey::Disk(DiskNumber(1));
     let first = start(&executor, 1, PARTITION);
     gate.reached_by(1).await;
-    let second = start(&executor, 2, SetDiskState { disk: DiskNumber(1), online: false });
+    let second = start(&executor, 2, set_online(1, false));
     reached(&executor, 2, &RequestState::WaitingForLock(disk.clone())).await;
     let retry = start(&executor, 3, PARTITION);
-    reached(&executor, 3, &RequestState::Sharing(Some(1))).await;
+    reached(&executor, 3, &RequestState::Joined(Some(1))).await;
     let read = start(&executor, 4, ListDiskLocations);
     let activity = reached(&executor, 4, &RequestState::Running(PoolKind::Wmi)).await;
 
@@ -74,7 +71,7 @@ async fn each_request_tells_what_it_does_and_what_it_waits_for() {
     assert_eq!((lock.held_by.as_slice(), lock.waiting.as_slice()), (&[1][..], &[2][..]));
     let busy: usize = activity.pools.iter().map(|pool| pool.busy).sum();
     assert_eq!(busy, 2, "{:?}", activity.pools);
-    assert_eq!((executor.shared_requests(), executor.lock_waits().waits), (1, 0));
+    assert_eq!((executor.coalesced_requests(), executor.lock_waits().waits), (1, 0));
 
     // The operation has begun to change the disk, so it goes on without its callers.
     first.abort();
@@ -91,38 +88,11 @@ async fn each_request_tells_what_it_does_and_what_it_waits_for() {
     read.await.unwrap();
     executor.idle().await;
     assert_eq!(executor.lock_waits().waits, 1, "the change of the state of the disk waited");
-    let counts = executor.node().provider_calls();
+    let counts = executor.node().wmi_calls();
     assert!(counts.iter().any(|count| count.method == "query" && count.calls > 0), "{counts:?}");
     let activity = executor.activity();
     assert!(activity.requests.is_empty() && activity.locks.is_empty(), "{activity:?}");
     assert!(activity.pools.iter().all(|pool| pool.busy == 0 && pool.waiting == 0), "{:?}", activity.pools);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_lock_that_is_passed_on_is_at_no_moment_one_of_a_call_that_outlives_its_request() {
-    let sim = os_sim::node().disk(GIB).build();
-    let (executor, _) = executor(&sim, &Gate::closed(|_| false));
-    let calls: Vec<_> = (0..4)
-        .map(|client| {
-            let executor = Arc::clone(&executor);
-            tokio::spawn(async move {
-                for round in 0..500 {
-                    let operation = SetDiskState { disk: DiskNumber(1), online: (client + round) % 2 == 0 };
-                    let call = call(4 * round + client, "SetDiskState");
-                    executor.run_for(call, operation).await.expect("the disk exists");
-                }
-            })
-        })
-        .collect();
-    while !calls.iter().all(JoinHandle::is_finished) {
-        for lock in executor.activity().locks {
-            assert_eq!((lock.held_by.len(), lock.held_by_others), (1, 0), "{lock:?}");
-        }
-        tokio::task::yield_now().await;
-    }
-    for call in calls {
-        call.await.expect("no panic");
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,45 +114,27 @@ async fn a_lock_that_a_call_of_windows_has_kept_is_held_by_no_request() {
     assert_eq!(error.kind(), Kind::StillRunning, "{error}");
     let activity = executor.activity();
     let [lock] = &activity.locks[..] else { panic!("{activity:?}") };
-    assert_eq!((&lock.key, &lock.held_by[..], lock.held_by_others), (&LockKey::Disk(1), &[][..], 1));
+    assert_eq!((&lock.key, &lock.held_by[..], lock.held_by_others), (&LockKey::Disk(DiskNumber(1)), &[][..], 1));
     partition(2, DAY).await.expect("it waits for the lock");
     assert!(executor.activity().locks.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_waits_for_a_thread_tells_the_pool() {
+async fn a_read_that_waits_tells_its_pool_and_one_that_hangs_is_listed_until_it_ends_without_its_caller() {
     let (executor, gate) = gated();
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let reads: Vec<_> = (1..=40).map(|number| start(&executor, number, ListDiskLocations)).collect();
-    // The share of one client: the others wait.
+    let reads: Vec<_> = (1..=10).map(|number| start(&executor, number, ListDiskLocations)).collect();
+    // The share of one client: the last one waits for a thread.
     gate.reached_by(9).await;
     let waiting = RequestState::WaitingForThread(PoolKind::Wmi);
     let activity = loop {
         let activity = executor.activity();
-        if activity.requests.iter().filter(|request| request.state == waiting).count() == 31 {
+        if activity.requests.iter().any(|request| request.state == waiting) {
             break activity;
         }
         tokio::task::yield_now().await;
     };
     let pool = activity.pools.iter().find(|pool| pool.pool == PoolKind::Wmi).unwrap();
-    assert_eq!((pool.threads, pool.busy, pool.waiting), (16, 9, 31));
-    gate.open();
-    for read in reads {
-        read.await.unwrap();
-    }
-    assert!(executor.activity().requests.is_empty());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_read_that_hangs_is_listed_until_it_ends_although_its_caller_has_left() {
-    let (executor, gate) = gated();
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let reads: Vec<_> = (1..=10).map(|number| start(&executor, number, ListDiskLocations)).collect();
-    // The share of one client: the last one waits for a thread.
-    gate.reached_by(9).await;
-    while executor.activity().requests.len() < 10 {
-        tokio::task::yield_now().await;
-    }
+    assert_eq!((pool.threads, pool.busy, pool.waiting), (16, 9, 1));
     for read in reads {
         read.abort();
         assert!(read.await.unwrap_err().is_cancelled());
@@ -202,7 +154,6 @@ async fn the_description_of_a_mapping_names_neither_its_user_nor_the_password() 
     let gate = Gate::closed(|call| call.primitive == "wmi call MSFT_SmbGlobalMapping.Create");
     let sim = os_sim::node().smb_server("files").share("one").user("user", "pw").build();
     let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
     let mapping = start(&executor, 1, map(r"\plugins\a"));
     gate.reached_by(1).await;
     let activity = format!("{:?}", executor.activity());

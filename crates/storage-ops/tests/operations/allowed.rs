@@ -6,12 +6,11 @@ use faults::{Probed, Trace};
 use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, AllowedPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal,
-    Error, Executor, GetService, GetTargetDisks, Iqn, Kind, ListTargetPortals, NewSmbGlobalMapping, Node, Operation,
-    RemoveSmbGlobalMapping, RemoveTargetPortal, Secret, ServiceName, SmbServer, StartService, StopService,
-    TargetPortal, UncPath,
+    Error, Executor, GetService, GetTargetDisks, Iqn, Kind, ListTargetPortals, Node, Operation, RemoveSmbGlobalMapping,
+    RemoveTargetPortal, Secret, ServiceName, SmbServer, StartService, StopService, TargetPortal, UncPath,
 };
 
-use crate::setup::{GIB, mapped, node_on, refused};
+use crate::setup::{GIB, map, mapped, node_on, refused};
 
 const TARGET: &str = "iqn.2024-01.test:plain";
 
@@ -67,11 +66,6 @@ fn stop(name: &str, force: bool) -> StopService {
     StopService { name: service(name), force }
 }
 
-fn map(remote: &str) -> NewSmbGlobalMapping {
-    let (remote, password) = (UncPath::parse(remote).unwrap(), Secret::new("pw".into()));
-    NewSmbGlobalMapping { remote, local: None, username: r"FILES\anna".into(), password }
-}
-
 fn portal(address: &str) -> TargetPortal {
     TargetPortal::parse(address, 0).unwrap()
 }
@@ -97,18 +91,6 @@ fn check_refusal<O: Operation>(config: &Config, operation: &O, reason: &str) {
     let outcome = runtime.block_on(executor.run(operation.clone()));
     check(&outcome.expect_err("it is refused"));
     assert_eq!((executor.running(), executor.node().locked_objects()), (0, 0));
-}
-
-#[test]
-fn without_lists_everything_is_allowed() {
-    let sim = sim();
-    let node = node_on(&sim);
-    node.run(&stop("base", true)).unwrap();
-    node.run(&start("other")).unwrap();
-    node.run(&map(r"\\other\one")).unwrap();
-    let portal = portal("10.0.0.5");
-    node.run(&AddTargetPortal { portal: portal.clone() }).unwrap();
-    node.run(&RemoveTargetPortal { portal }).unwrap();
 }
 
 #[test]
@@ -142,12 +124,12 @@ fn a_listed_service_is_not_stopped_together_with_one_that_is_not() {
 fn a_share_of_a_server_that_is_not_listed_is_not_mapped_but_its_mapping_can_be_removed() {
     for config in [lists(), empty_lists()] {
         let reason = "csi-proxy's flag -smb-servers does not list the server other";
-        check_refusal(&config, &map(r"\\OTHER\one"), reason);
+        check_refusal(&config, &map(r"\\OTHER\one", r"FILES\anna", "pw"), reason);
     }
     let sim = sim();
-    node_on(&sim).run(&map(r"\\other\one")).unwrap();
+    node_on(&sim).run(&map(r"\\other\one", r"FILES\anna", "pw")).unwrap();
     let node = Node::new(sim.process(), lists());
-    node.run(&map(r"\\FILES\one\sub")).unwrap();
+    node.run(&map(r"\\FILES\one\sub", r"FILES\anna", "pw")).unwrap();
     node.run(&RemoveSmbGlobalMapping { remote: UncPath::parse(r"\\other\one").unwrap() }).unwrap();
     assert_eq!(mapped(&sim), [r"\\files\one"]);
 }

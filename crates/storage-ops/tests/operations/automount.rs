@@ -3,18 +3,15 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use faults::{Call, Fault, FaultAction, Layer, Layered, When};
+use faults::{Call, Fault, FaultAction, Layer, When};
 use os::{Access, CallStatus, Handle, MethodCall, NtPath, Open, Os, OsError, OsResult, Returned, Time, Wmi};
 use os_sim::{Builder, Sim};
-use storage_ops::{
-    Config, DiskNumber, FormatVolume, IsVolumeFormatted, Kind, MountVolume, Node, PartitionDisk, SetDiskState,
+use storage_ops::{FormatVolume, IsVolumeFormatted, Kind, Node};
+
+use crate::setup::{
+    GIB, NoProbe, PARTITION, layered, mount, node_on, ntfs, probed, refused, set_online, traced, volume_on,
 };
 
-use crate::setup::{GIB, NoProbe, node_on, path, probed, refused, traced, volume_on};
-
-const ONE: DiskNumber = DiskNumber(1);
-const PARTITION: PartitionDisk = PartitionDisk { disk: ONE };
-const ONLINE: SetDiskState = SetDiskState { disk: ONE, online: true };
 const ONLINE_CALL: &str = "wmi call MSFT_Partition.Online";
 
 /// Returns the node in both readings of what a volume that is offline answers to the query of its extents.
@@ -41,7 +38,7 @@ fn contract_18_the_volume_of_a_new_partition_is_brought_online() {
             let volume = volume_on(&node, 1);
             assert_eq!(node.run(&IsVolumeFormatted { volume }), Ok(false));
             node.run(&FormatVolume { volume }).unwrap();
-            node.run(&MountVolume { volume, target: path(r"\v") }).unwrap();
+            node.run(&mount(volume, r"\v")).unwrap();
             assert!(is_online(&sim) && sim.volume_on(1).unwrap().formats == 1);
         }
     }
@@ -72,11 +69,11 @@ fn contract_18_the_volume_of_a_disk_that_comes_online_is_brought_online() {
     for sim in both(&os_sim::node().no_automount().disk(GIB).partitioned().formatted("NTFS").offline().read_only()) {
         let node = node_on(&sim);
         node.run(&PARTITION).unwrap();
-        node.run(&ONLINE).unwrap();
+        node.run(&set_online(1, true)).unwrap();
         assert!(is_online(&sim));
         assert_eq!(node.run(&IsVolumeFormatted { volume: volume_on(&node, 1) }), Ok(true));
-        node.run(&SetDiskState { online: false, ..ONLINE }).unwrap();
-        node.run(&ONLINE).unwrap();
+        node.run(&set_online(1, false)).unwrap();
+        node.run(&set_online(1, true)).unwrap();
         assert!(is_online(&sim), "again");
     }
 }
@@ -91,7 +88,7 @@ fn an_offline_volume_is_brought_online_although_it_answers_otherwise() {
         }
     }
     // A volume that is online and cannot be read is left as it is.
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").unreadable().build();
+    let sim = ntfs().unreadable().build();
     let (node, trace) = traced(&sim, NoProbe);
     node.run(&PARTITION).unwrap();
     assert_eq!(trace.counts().of(ONLINE_CALL), 0);
@@ -135,7 +132,7 @@ impl Layer for Returns {
 
 /// Returns a node whose provider does not run a method but returns a code.
 pub(crate) fn returning(sim: &Sim, method: &'static str, code: u32) -> Node {
-    Node::new(Arc::new(Layered::around(sim.process(), Returns(method, code))), Config::default())
+    layered(sim, Returns(method, code))
 }
 
 #[test]
@@ -151,9 +148,9 @@ fn a_volume_that_is_not_brought_online_fails_the_request_only_if_it_is_offline()
         node_on(&sim).run(&PARTITION).unwrap();
         assert!(is_online(&sim), "{code}");
         let sim = os_sim::node().no_automount().disk(GIB).partitioned().formatted("NTFS").offline().build();
-        let error = returning(&sim, "Online", code).run(&ONLINE).unwrap_err();
+        let error = returning(&sim, "Online", code).run(&set_online(1, true)).unwrap_err();
         assert_eq!(error.code(), Some(OsError(code)), "{error}");
-        node_on(&sim).run(&ONLINE).unwrap();
+        node_on(&sim).run(&set_online(1, true)).unwrap();
         assert!(is_online(&sim), "{code}");
     }
 }
@@ -165,7 +162,7 @@ fn a_new_volume_is_brought_online_once_also_where_windows_does_so() {
     node.run(&PARTITION).unwrap();
     assert_eq!(trace.counts().of(ONLINE_CALL), 1);
     node.run(&PARTITION).unwrap();
-    node.run(&ONLINE).unwrap();
+    node.run(&set_online(1, true)).unwrap();
     assert_eq!(trace.counts().of(ONLINE_CALL), 1);
 }
 
@@ -222,7 +219,7 @@ fn no_handle_with_rights_to_a_disk_is_open_while_the_provider_changes_it() {
     let sim = os_sim::node().no_automount().disk(GIB).offline().read_only().build();
     let layer = DiskHandles::default();
     let at_calls = Arc::clone(&layer.at_calls);
-    let node = Node::new(Arc::new(Layered::around(sim.process(), layer)), Config::default());
+    let node = layered(&sim, layer);
     node.run(&PARTITION).unwrap();
     let at_calls = at_calls.lock().unwrap();
     for method in ["SetAttributes", "Online", "Initialize", "CreatePartition"] {

@@ -1,7 +1,7 @@
 //! Tests of the executor where several pools, locks or callers meet.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -9,68 +9,19 @@ use faults::{Call, Fault, FaultAction, Outcome, Probe, Probed, When};
 use os::OsError;
 use os_sim::Sim;
 use storage_ops::{
-    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, DiskNumber, Error,
-    Executor, GetClosestVolumeIdFromTargetPath, GetTargetDisks, GetVolumeIdFromTargetPath, Iqn, IsSymlink,
-    ListDiskLocations, Mkdir, Node, PathExists, Rescan, RmdirContents, Secret, ServiceName, SetDiskState, StartService,
-    StopService, TargetPortal,
+    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, Error, Executor,
+    GetTargetDisks, Iqn, IsSymlink, ListDiskLocations, Node, Rescan, Secret, ServiceName, StartService, StopService,
+    TargetPortal,
 };
 use tokio::task::JoinHandle;
 
-use crate::executor::{Gate, OpenOnDrop, executor, settled};
-use crate::setup::{GIB, path};
-use crate::shares::spawn_for;
+use crate::executor::{Gate, executor, settled};
+use crate::quotas::spawn_for;
+use crate::setup::{GIB, closest, contents, exists, is_link, mkdir, mounted_at, path, set_online};
 
-/// Holds the first call that matches after the node has answered it.
-#[derive(Clone)]
-struct AfterGate {
-    holds: fn(&Call, Outcome) -> bool,
-    /// Whether the gate is open, and whether a call has reached it.
-    state: Arc<(Mutex<(bool, bool)>, Condvar)>,
-}
-
-impl AfterGate {
-    fn closed(holds: fn(&Call, Outcome) -> bool) -> Self {
-        Self { holds, state: Arc::default() }
-    }
-
-    fn open(&self) {
-        self.state.0.lock().unwrap().0 = true;
-        self.state.1.notify_all();
-    }
-
-    async fn reached(&self) {
-        let state = Arc::clone(&self.state);
-        let wait = move || drop(state.1.wait_while(state.0.lock().unwrap(), |state| !state.1).unwrap());
-        tokio::task::spawn_blocking(wait).await.unwrap();
-    }
-
-    fn executor(&self, sim: &Sim) -> Arc<Executor> {
-        let probed = Probed::new(sim.process(), self.clone());
-        Arc::new(Executor::new(Arc::new(Node::new(Arc::new(probed), Config::default()))))
-    }
-}
-
-impl Probe for AfterGate {
-    fn after(&self, call: &Call, outcome: Outcome) -> FaultAction {
-        if (self.holds)(call, outcome) {
-            let mut state = self.state.0.lock().unwrap();
-            if !state.1 {
-                state.1 = true;
-                self.state.1.notify_all();
-                drop(self.state.1.wait_while(state, |state| !state.0).unwrap());
-            }
-        }
-        FaultAction::Go
-    }
-}
-
-impl Drop for AfterGate {
-    /// A test that fails opens the gate: otherwise the runtime would wait forever for the call.
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.open();
-        }
-    }
+/// Returns an executor on `sim` whose calls pass `gate`.
+fn behind(gate: &Gate, sim: &Sim) -> Arc<Executor> {
+    executor(sim, gate).0
 }
 
 pub(crate) fn spawn<O: storage_ops::Operation>(
@@ -94,11 +45,11 @@ async fn an_operation_can_need_three_pools_one_after_the_other() {
         let (executor, _) = executor(&sim, &Gate::closed(|_| false));
         let alone = executor.node();
 
-        let operation = IsSymlink { path: path(link) };
+        let operation = is_link(link);
         assert_eq!(executor.run(operation.clone()).await.unwrap(), alone.run(&operation).unwrap());
-        let operation = GetVolumeIdFromTargetPath { target: path(link) };
+        let operation = mounted_at(link);
         assert_eq!(executor.run(operation.clone()).await, alone.run(&operation));
-        let operation = GetClosestVolumeIdFromTargetPath { target: path(link) };
+        let operation = closest(link);
         assert_eq!(executor.run(operation.clone()).await, alone.run(&operation));
     }
 }
@@ -113,8 +64,7 @@ async fn callers_that_cancel_while_they_wait_for_their_second_pool_use_no_thread
         is_remote
     });
     let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let ask = || spawn(&executor, IsSymlink { path: path(r"\plugins\share") });
+    let ask = || spawn(&executor, is_link(r"\plugins\share"));
     let running: Vec<_> = (0..5).map(|_| ask()).collect();
     gate.reached_by(5).await;
     let waiting: Vec<_> = (0..300).map(|_| ask()).collect();
@@ -166,18 +116,18 @@ fn a_request_on_a_runtime_that_shuts_down_returns() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_directory_is_locked_while_its_parent_is_emptied() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\p").build();
-    let gate = AfterGate::closed(|call, outcome| call.primitive == "list" && matches!(outcome, Outcome::Failed(_)));
-    let executor = gate.executor(&sim);
-    let empty = || spawn(&executor, RmdirContents { path: path(r"\plugins\p") });
+    let gate = Gate::closed_after(|call, outcome| call.primitive == "list" && matches!(outcome, Outcome::Failed(_)));
+    let executor = behind(&gate, &sim);
+    let empty = || spawn(&executor, contents(r"\plugins\p"));
     let first = empty();
-    gate.reached().await;
-    let child = spawn(&executor, Mkdir { path: path(r"\plugins\p\c"), context: None });
+    gate.reached_by(1).await;
+    let child = spawn(&executor, mkdir(r"\plugins\p\c"));
     assert!(!ends(&child).await, "the parent is locked");
     gate.open();
     first.await.unwrap().unwrap();
     child.await.unwrap().unwrap();
     empty().await.unwrap().unwrap();
-    let exists = executor.run(PathExists { path: path(r"\plugins\p\c"), context: None }).await.unwrap();
+    let exists = executor.run(exists(r"\plugins\p\c")).await.unwrap();
     assert!(!exists, "a request to empty the directory that is made later removes it");
 }
 
@@ -185,8 +135,8 @@ async fn a_directory_is_locked_while_its_parent_is_emptied() {
 async fn a_target_is_locked_for_requests_through_all_portals() {
     const TARGET: &str = "iqn.2001-04.com.example:t";
     let sim = os_sim::node().iscsi_portal("10.0.0.1", 3260).target(TARGET).lun(GIB).build();
-    let gate = AfterGate::closed(|call, _| call.is_wmi() && call.object.contains("MSFT_iSCSIConnectionToDisk"));
-    let executor = gate.executor(&sim);
+    let gate = Gate::closed_after(|call, _| call.is_wmi() && call.object.contains("MSFT_iSCSIConnectionToDisk"));
+    let executor = behind(&gate, &sim);
     let portal = TargetPortal::parse("10.0.0.1", 0).unwrap();
     let iqn = Iqn::parse(TARGET).unwrap();
     executor.run(AddTargetPortal { portal: portal.clone() }).await.unwrap();
@@ -196,7 +146,7 @@ async fn a_target_is_locked_for_requests_through_all_portals() {
         spawn(&executor, ConnectTarget { portal: portal.clone(), iqn: iqn.clone(), authentication, username, secret })
     };
     let first = connect();
-    gate.reached().await;
+    gate.reached_by(1).await;
     // A name may be that of the same portal.
     let other = TargetPortal::parse("storage.test", 0).unwrap();
     let disconnect = spawn(&executor, DisconnectTarget { portal: other, iqn: iqn.clone() });
@@ -215,14 +165,14 @@ async fn a_service_is_not_stopped_with_its_base_while_it_is_started() {
     let sim = os_sim::node();
     let sim = sim.service("base", "Base").running().service("dependent", "Dependent").depends_on("base").build();
     // The start has seen the service run, and has not returned yet.
-    let gate = AfterGate::closed(|call, _| {
+    let gate = Gate::closed_after(|call, _| {
         STARTED.fetch_or(call.primitive.contains("start"), Ordering::SeqCst);
         call.primitive.contains("state") && STARTED.load(Ordering::SeqCst)
     });
-    let executor = gate.executor(&sim);
+    let executor = behind(&gate, &sim);
     let name = |name: &str| ServiceName::parse(name).unwrap();
     let start = spawn(&executor, StartService { name: name("dependent") });
-    gate.reached().await;
+    gate.reached_by(1).await;
     let stop = spawn(&executor, StopService { name: name("base"), force: true });
     assert!(!ends(&stop).await, "the dependent service is locked");
     gate.open();
@@ -234,17 +184,16 @@ async fn a_service_is_not_stopped_with_its_base_while_it_is_started() {
 async fn an_operation_that_has_changed_something_needs_no_share_of_its_next_pool() {
     let sim = os_sim::node().disk(GIB).partitioned().offline().read_only().build();
     let gate = Gate::closed(|call| call.primitive == "wmi query");
-    let _open_on_drop = OpenOnDrop(gate.clone());
     let fault = Fault::at(1, When::Before, FaultAction::Fail(OsError::GEN_FAILURE))
         .among(|call| call.primitive == "control DISK_SET_DISK_ATTRIBUTES");
-    let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(gate.clone()), Arc::new(fault)];
+    let probes: Vec<Arc<dyn Probe>> = vec![gate.probe(), Arc::new(fault)];
     let node = Node::new(Arc::new(Probed::new(sim.process(), probes)), Config::default());
     let executor = Arc::new(Executor::new(Arc::new(node)));
     // The client has its share of the threads for WMI, and more of its operations wait.
     let queries: Vec<_> = (0..20).map(|_| spawn_for(&executor, 1, ListDiskLocations)).collect();
     gate.reached_by(9).await;
     assert!(!ends(&queries[19]).await);
-    spawn_for(&executor, 1, SetDiskState { disk: DiskNumber(1), online: true }).await.unwrap().unwrap();
+    spawn_for(&executor, 1, set_online(1, true)).await.unwrap().unwrap();
     assert!(!sim.disk(1).unwrap().offline);
     assert!(!ends(&queries[19]).await);
 }
@@ -254,45 +203,15 @@ async fn reads_of_local_files_that_hang_delay_nothing_else() {
     let sim = os_sim::node().build();
     let gate = Gate::closed(|call| call.object.contains("hung"));
     let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let hung: Vec<_> =
-        (0..10).map(|_| spawn(&executor, PathExists { path: path(r"\pods\hung"), context: None })).collect();
+    let hung: Vec<_> = (0..10).map(|_| spawn(&executor, exists(r"\pods\hung"))).collect();
     gate.reached_by(10).await;
     for _ in 0..1000 {
-        assert!(spawn(&executor, PathExists { path: path(r"\pods"), context: None }).await.unwrap().unwrap());
+        assert!(spawn(&executor, exists(r"\pods")).await.unwrap().unwrap());
     }
     gate.open();
     for one in hung {
         assert!(!one.await.unwrap().unwrap());
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_that_hangs_does_not_keep_a_task_that_was_woken_right_before_it() {
-    let sim = os_sim::node().build();
-    let gate = Gate::closed(|call| call.object.contains("hung"));
-    let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let (wake, woken) = tokio::sync::oneshot::channel();
-    let woken = tokio::spawn(woken);
-    settled().await;
-    // As a call does that has read its request: the task of its connection, which it wakes, is to run next on the thread
-    // on which the call reads.
-    let hung = tokio::spawn({
-        let executor = Arc::clone(&executor);
-        async move {
-            wake.send(()).unwrap();
-            executor.run(PathExists { path: path(r"\pods\hung"), context: None }).await
-        }
-    });
-    gate.reached_by(1).await;
-    let runs = (0..2000).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        woken.is_finished()
-    });
-    gate.open();
-    assert!(runs, "the task runs on another thread");
-    assert!(!hung.await.unwrap().unwrap());
 }
 
 /// Records the paths that one thread opens.

@@ -2,29 +2,26 @@
 
 use std::sync::Arc;
 
-use faults::{Call, Fault, FaultAction, Layer, Layered, Outcome, Race, Record, When};
+use faults::{Call, Fault, FaultAction, Layer, Outcome, Record, When};
 use os::abi::{ControlCode, DiskAttributes, DriveLayout, PartitionEntry, PartitionStyle};
 use os::{FsInfo, Handle, NtPath, Open, Os, OsError, OsResult};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
-    Config, DiskNumber, Executor, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats,
-    IsVolumeFormatted, Kind, ListDiskIds, ListVolumesOnDisk, Node, PartitionDisk, Rescan, SetDiskState,
+    Executor, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats, IsVolumeFormatted, Kind,
+    ListDiskIds, Rescan,
 };
 
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::setup::{GIB, NoProbe, failing, node_on, probed, refused, resize, traced, volume_on};
+use crate::setup::{
+    GIB, NoProbe, ONE, PARTITION, failing, failing_once, layered, node_on, ntfs, probed, refused, resize, set_online,
+    traced, volume_on, volumes_of,
+};
 
-const ONE: DiskNumber = DiskNumber(1);
 const LAYOUT: &str = "control DISK_GET_DRIVE_LAYOUT_EX";
 const SET: &str = "control DISK_SET_DISK_ATTRIBUTES";
 const PROPERTY: &str = "control STORAGE_QUERY_PROPERTY";
 const RECOGNITION: &str = "control FSCTL_QUERY_FILE_SYSTEM_RECOGNITION";
-
-/// Fails the first call of `primitive` with `code`.
-fn failing_once(primitive: &'static str, code: OsError) -> Fault {
-    Fault::at(0, When::Before, FaultAction::Fail(code)).among(move |call| call.primitive == primitive)
-}
 
 #[test]
 fn a_blank_volume_is_formatted_whatever_code_says_that_no_file_system_is_recognized() {
@@ -66,7 +63,7 @@ fn a_volume_that_is_recognized_without_a_name_is_searched_for_signatures() {
             Some(name) => disk.formatted(name).unmountable().build(),
         };
         let volume = volume_on(&node_on(&sim), 1);
-        let node = Node::new(Arc::new(Layered::around(sim.process(), Recognizing(answer))), Config::default());
+        let node = layered(&sim, Recognizing(answer));
         let is_formatted = node.run(&IsVolumeFormatted { volume });
         assert_eq!(is_formatted.map_err(drop), expected, "{file_system:?} {answer:?}");
         assert_eq!(node.run(&FormatVolume { volume }).map_err(drop), expected.map(drop), "{file_system:?} {answer:?}");
@@ -98,12 +95,12 @@ impl Layer for Nameless {
 fn a_volume_without_a_root_directory_is_raw_if_the_name_of_its_file_system_cannot_be_asked_for() {
     let run = |sim: &Sim, code, root| {
         let volume = volume_on(&node_on(sim), 1);
-        let node = Node::new(Arc::new(Layered::around(sim.process(), Nameless { code, root })), Config::default());
+        let node = layered(sim, Nameless { code, root });
         node.run(&IsVolumeFormatted { volume })
     };
     let blank = os_sim::node().disk(GIB).partitioned().build();
     let ext4 = os_sim::node().disk(GIB).partitioned().formatted("ext4").unmountable().build();
-    let ntfs = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let ntfs = ntfs().build();
     for code in [1, 50, 87].map(OsError) {
         assert_eq!(run(&blank, code, None), Ok(false), "{code:?}");
         run(&ext4, code, None).unwrap_err();
@@ -148,29 +145,19 @@ fn a_file_system_that_identifies_itself_is_found_without_an_answer_of_windows() 
 
 #[test]
 fn a_raw_disk_with_a_foreign_file_system_is_not_initialized() {
+    // The unit test of the signatures has all of them.
     for name in [
         "ext4",
-        "XFS",
-        "LUKS",
-        "btrfs",
-        "NTFS",
-        "FutureFS",
-        "GPT of 512-byte sectors",
         "GPT of 4096-byte sectors",
         "Linux RAID",
-        "ZFS",
-        "VMFS",
-        "OCFS2",
         "backup GPT of 512-byte sectors",
-        "backup GPT of 4096-byte sectors",
-        "Linux RAID 1.0",
         "Linux RAID 0.90",
         "ZFS without its first labels",
     ] {
         for offline in [false, true] {
             let disk = os_sim::node().disk(GIB).formatted(name);
             let sim = if offline { disk.offline() } else { disk }.build();
-            let error = refused(&node_on(&sim), &PartitionDisk { disk: ONE }, Kind::FailedPrecondition);
+            let error = refused(&node_on(&sim), &PARTITION, Kind::FailedPrecondition);
             assert!(error.to_string().contains("does not overwrite"), "{error}");
             assert_eq!(sim.disk(1).unwrap().layout, "raw", "{name}");
         }
@@ -187,7 +174,7 @@ fn the_last_sectors_of_a_disk_of_any_size_and_sector_are_searched() {
         ("Linux RAID 0.90", 4096, GIB + 12 * 4096),
     ] {
         let sim = os_sim::node().disk(size).sector_size(sector).formatted(name).build();
-        let error = refused(&node_on(&sim), &PartitionDisk { disk: ONE }, Kind::FailedPrecondition);
+        let error = refused(&node_on(&sim), &PARTITION, Kind::FailedPrecondition);
         assert!(error.to_string().contains("does not overwrite"), "{name}: {error}");
         assert_eq!(sim.disk(1).unwrap().layout, "raw", "{name}");
     }
@@ -206,8 +193,8 @@ impl Layer for Ends {
 fn a_disk_whose_last_sectors_cannot_be_read_is_not_initialized() {
     for code in [5, 27, 38, 87, 1117, 1167].map(OsError) {
         let sim = os_sim::node().disk(2 * GIB).build();
-        let node = Node::new(Arc::new(Layered::around(sim.process(), Ends(code))), Config::default());
-        let error = node.run(&PartitionDisk { disk: ONE }).unwrap_err();
+        let node = layered(&sim, Ends(code));
+        let error = node.run(&PARTITION).unwrap_err();
         assert_eq!((error.code(), sim.disk(1).unwrap().layout), (Some(code), "raw"));
     }
 }
@@ -219,7 +206,7 @@ fn a_raw_disk_whose_size_only_the_provider_states_is_searched_and_initialized() 
             Arc::new(failing("control DISK_GET_LENGTH_INFO", OsError::NOT_SUPPORTED)),
             Arc::new(failing("control DISK_GET_DRIVE_GEOMETRY_EX", OsError::NOT_SUPPORTED)),
         ];
-        probed(sim, of_unknown_size).run(&PartitionDisk { disk: ONE })
+        probed(sim, of_unknown_size).run(&PARTITION)
     };
     let sim = os_sim::node().disk(GIB).build();
     run(&sim).unwrap();
@@ -232,11 +219,7 @@ fn a_raw_disk_whose_size_only_the_provider_states_is_searched_and_initialized() 
 #[test]
 fn a_raw_disk_that_cannot_be_read_is_not_initialized() {
     let sim = os_sim::node().disk(GIB).build();
-    let error = refused(
-        &probed(&sim, failing("read", OsError::IO_DEVICE)),
-        &PartitionDisk { disk: ONE },
-        Kind::FailedPrecondition,
-    );
+    let error = refused(&probed(&sim, failing("read", OsError::IO_DEVICE)), &PARTITION, Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::IO_DEVICE));
     assert_eq!(sim.disk(1).unwrap().layout, "raw");
 }
@@ -252,22 +235,22 @@ fn unreadable_while_offline(sim: &Sim) -> Fault {
 fn a_disk_whose_partition_table_cannot_be_read_while_it_is_offline_is_partitioned() {
     let raw = os_sim::node().disk(GIB).offline().build();
     let node = probed(&raw, unreadable_while_offline(&raw));
-    node.run(&PartitionDisk { disk: ONE }).unwrap();
+    node.run(&PARTITION).unwrap();
     assert!(!raw.disk(1).unwrap().offline);
     volume_on(&node, 1);
     // The storage provider reports the partition, so the disk stays offline, as one does whose table can be read.
-    let partitioned = os_sim::node().disk(GIB).partitioned().formatted("NTFS").offline().build();
+    let partitioned = ntfs().offline().build();
     let node = probed(&partitioned, unreadable_while_offline(&partitioned));
-    node.run(&PartitionDisk { disk: ONE }).unwrap();
+    node.run(&PARTITION).unwrap();
     assert!(partitioned.disk(1).unwrap().offline);
-    node.run(&SetDiskState { disk: ONE, online: true }).unwrap();
+    node.run(&set_online(1, true)).unwrap();
     volume_on(&node, 1);
 }
 
 #[test]
 fn a_single_error_of_an_offline_disk_does_not_bring_it_online() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").offline().build();
-    probed(&sim, failing_once(LAYOUT, OsError::IO_DEVICE)).run(&PartitionDisk { disk: ONE }).unwrap();
+    let sim = ntfs().offline().build();
+    probed(&sim, failing_once(LAYOUT, OsError::IO_DEVICE)).run(&PARTITION).unwrap();
     assert!(sim.disk(1).unwrap().offline);
 }
 
@@ -302,20 +285,6 @@ fn a_device_that_is_not_ready_is_not_reported_as_not_found() {
 }
 
 #[test]
-fn each_code_of_a_removed_disk_is_reported_as_not_found() {
-    for code in [2, 55, 433, 1167].map(OsError) {
-        for primitive in ["control DISK_GET_LENGTH_INFO", "control DISK_UPDATE_PROPERTIES"] {
-            let sim = os_sim::node().disk(GIB).build();
-            sim.set_removed_code(code);
-            let other = sim.clone();
-            let removed =
-                Race::before(0, move || drop(other.detach_disk(1))).among(move |call| call.primitive == primitive);
-            refused(&probed(&sim, removed), &GetDiskStats { disk: ONE }, Kind::NotFound);
-        }
-    }
-}
-
-#[test]
 fn the_size_of_a_disk_that_grew_is_returned_without_a_rescan() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let node = node_on(&sim);
@@ -333,7 +302,7 @@ fn a_partition_table_that_does_not_fit_is_read_again_whatever_code_says_so() {
     for code in [24, 122, 234].map(OsError) {
         let sim = os_sim::node().disk(GIB).partitioned().build();
         let node = probed(&sim, failing_once(LAYOUT, code));
-        assert_eq!(node.run(&ListVolumesOnDisk { disk: ONE, partition: 0 }).unwrap().len(), 1, "{code:?}");
+        assert_eq!(node.run(&volumes_of(1)).unwrap().len(), 1, "{code:?}");
     }
 }
 
@@ -341,7 +310,7 @@ fn a_partition_table_that_does_not_fit_is_read_again_whatever_code_says_so() {
 fn the_attributes_of_a_disk_are_set_with_the_other_version_if_one_is_refused() {
     let sim = os_sim::node().disk(GIB).offline().build();
     let (node, trace) = traced(&sim, failing_once(SET, OsError::INVALID_PARAMETER));
-    node.run(&SetDiskState { disk: ONE, online: true }).unwrap();
+    node.run(&set_online(1, true)).unwrap();
     assert!(!sim.disk(1).unwrap().offline);
     assert_eq!((trace.counts().of(SET), trace.counts().wmi), (2, 0));
 }
@@ -364,15 +333,15 @@ fn a_disk_is_listed_with_the_identifier_that_can_be_read() {
 fn the_volumes_of_a_disk_that_cannot_be_opened_for_reading_are_listed() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let node = probed(&sim, failing_once("open", OsError::ACCESS_DENIED));
-    assert_eq!(node.run(&ListVolumesOnDisk { disk: ONE, partition: 0 }).unwrap().len(), 1);
+    assert_eq!(node.run(&volumes_of(1)).unwrap().len(), 1);
 }
 
 #[test]
 fn the_volumes_of_a_disk_are_flushed_before_it_goes_offline() {
     // A disk that fails for good is taken offline nevertheless: it could not be detached otherwise.
     for failure in [None, Some(OsError::IO_DEVICE)] {
-        let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
-        let offline = SetDiskState { disk: ONE, online: false };
+        let sim = ntfs().build();
+        let offline = set_online(1, false);
         let (node, trace) = match failure {
             None => traced(&sim, NoProbe),
             Some(code) => traced(&sim, failing("flush", code)),
@@ -383,22 +352,22 @@ fn the_volumes_of_a_disk_are_flushed_before_it_goes_offline() {
         assert!(position("flush") < position(SET), "{calls:?}");
         assert!(sim.disk(1).unwrap().offline);
     }
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let sim = ntfs().build();
     let (node, trace) = traced(&sim, failing_once("flush", OsError::IO_DEVICE));
-    node.run(&SetDiskState { disk: ONE, online: false }).unwrap();
+    node.run(&set_online(1, false)).unwrap();
     let flushed = |record: &Record| record.call.primitive == "flush" && record.outcome == Outcome::Done;
     assert!(trace.take().iter().any(flushed), "the flush is repeated after an error");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_volume_that_only_the_storage_provider_finds_is_flushed_before_its_disk_goes_offline() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let sim = ntfs().build();
     let volume = volume_on(&node_on(&sim), 1).to_string();
     let guid = volume.split(['{', '}']).nth(1).unwrap().to_owned();
     let is_query =
         move |call: &Call| call.primitive == "control VOLUME_GET_VOLUME_DISK_EXTENTS" && call.object.contains(&guid);
     let (node, trace) = traced(&sim, Fault::each(is_query, When::Before, FaultAction::Fail(OsError(4711))));
-    Arc::new(Executor::new(Arc::new(node))).run(SetDiskState { disk: ONE, online: false }).await.unwrap();
+    Arc::new(Executor::new(Arc::new(node))).run(set_online(1, false)).await.unwrap();
     let calls: Vec<_> = trace.take().into_iter().map(|record| record.call.primitive).collect();
     let position = |primitive: &str| calls.iter().position(|call| *call == *primitive).expect("the call was made");
     assert!(position("flush") < position(SET), "{calls:?}");
@@ -408,7 +377,7 @@ async fn a_volume_that_only_the_storage_provider_finds_is_flushed_before_its_dis
 fn a_disk_with_sectors_of_4096_bytes_is_partitioned_formatted_and_grown() {
     let sim = os_sim::node().disk(GIB).sector_size(4096).build();
     let node = node_on(&sim);
-    node.run(&PartitionDisk { disk: ONE }).unwrap();
+    node.run(&PARTITION).unwrap();
     let volume = volume_on(&node, 1);
     assert_eq!(node.run(&IsVolumeFormatted { volume }), Ok(false));
     node.run(&FormatVolume { volume }).unwrap();
@@ -417,18 +386,6 @@ fn a_disk_with_sectors_of_4096_bytes_is_partitioned_formatted_and_grown() {
     node.run(&resize(volume, 0)).unwrap();
     assert!(node.run(&GetVolumeStats { volume }).unwrap().total >= before + GIB - (1 << 20));
     sim.invariants().unwrap();
-}
-
-#[test]
-fn a_file_system_on_sectors_of_4096_bytes_is_extended_to_its_partition() {
-    let sim =
-        os_sim::node().disk(GIB).sector_size(4096).partitioned().formatted("NTFS").file_system_of(GIB / 2).build();
-    let node = node_on(&sim);
-    let volume = volume_on(&node, 1);
-    node.run(&resize(volume, 0)).unwrap();
-    let (total, length) =
-        (node.run(&GetVolumeStats { volume }).unwrap().total, sim.disk(1).unwrap().partitions[1].length);
-    assert!(total <= length && total + (1 << 20) > length, "{total} of {length}");
 }
 
 /// A disk with this partition style, as the control codes number them, whose table Windows does not read while the disk is
@@ -467,14 +424,12 @@ const GPT: u8 = 1;
 
 #[test]
 fn a_table_that_windows_reads_only_when_the_disk_is_online_is_found() {
-    let node = |sim: &Sim, style| {
-        Node::new(std::sync::Arc::new(Layered::around(sim.process(), NotReadWhileOffline(style))), Config::default())
-    };
+    let node = |sim: &Sim, style| layered(sim, NotReadWhileOffline(style));
     let sim = os_sim::node().disk(GIB).partitioned().offline().build();
-    node(&sim, GPT).run(&PartitionDisk { disk: ONE }).unwrap();
+    node(&sim, GPT).run(&PARTITION).unwrap();
     assert_eq!(sim.disk(1).unwrap().partitions.len(), 2);
     let sim = os_sim::node().disk(GIB).offline().build();
-    let error = refused(&node(&sim, MBR), &PartitionDisk { disk: ONE }, Kind::FailedPrecondition);
+    let error = refused(&node(&sim, MBR), &PARTITION, Kind::FailedPrecondition);
     assert!(error.to_string().contains("MBR partition table without partitions"), "{error}");
     assert_eq!(sim.disk(1).unwrap().layout, "raw");
 }
@@ -482,9 +437,9 @@ fn a_table_that_windows_reads_only_when_the_disk_is_online_is_found() {
 #[test]
 fn the_attributes_of_a_disk_are_set_although_its_properties_cannot_be_updated() {
     for code in [5, 21, 31, 87, 4711].map(OsError) {
-        let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").offline().read_only().build();
+        let sim = ntfs().offline().read_only().build();
         let (node, trace) = traced(&sim, failing("control DISK_UPDATE_PROPERTIES", code));
-        node.run(&SetDiskState { disk: ONE, online: true }).unwrap();
+        node.run(&set_online(1, true)).unwrap();
         let disk = sim.disk(1).unwrap();
         assert!(!disk.offline && !disk.read_only);
         assert_eq!(trace.counts().wmi, 0, "{code:?}: no fallback");
@@ -492,7 +447,7 @@ fn the_attributes_of_a_disk_are_set_although_its_properties_cannot_be_updated() 
     // A disk that is removed meanwhile is not found.
     let sim = os_sim::node().disk(GIB).offline().build();
     let node = probed(&sim, failing("control DISK_UPDATE_PROPERTIES", OsError::NO_SUCH_DEVICE));
-    assert_eq!(node.run(&SetDiskState { disk: ONE, online: true }).unwrap_err().kind(), Kind::NotFound);
+    assert_eq!(node.run(&set_online(1, true)).unwrap_err().kind(), Kind::NotFound);
 }
 
 /// A disk without a partition table that answers as one with an MBR without partitions.
@@ -527,11 +482,11 @@ impl Layer for BlankMbr {
 
 #[test]
 fn an_mbr_without_partitions_and_signature_on_a_blank_disk_is_no_partition_table() {
-    let node = |sim: &Sim, layer| Node::new(Arc::new(Layered::around(sim.process(), layer)), Config::default());
+    let node = |sim: &Sim, layer| layered(sim, layer);
     for disk in [os_sim::node().disk(GIB), os_sim::node().disk(GIB).offline().read_only()] {
         let sim = disk.build();
         let node = node(&sim, BlankMbr { signature: 0, byte: 0 });
-        node.run(&PartitionDisk { disk: ONE }).unwrap();
+        node.run(&PARTITION).unwrap();
         node.run(&FormatVolume { volume: volume_on(&node, 1) }).unwrap();
     }
     for (what, disk, layer) in [
@@ -542,7 +497,7 @@ fn an_mbr_without_partitions_and_signature_on_a_blank_disk_is_no_partition_table
     ] {
         let sim = disk.build();
         let before = sim.snapshot();
-        refused(&node(&sim, layer), &PartitionDisk { disk: ONE }, Kind::FailedPrecondition);
+        refused(&node(&sim, layer), &PARTITION, Kind::FailedPrecondition);
         assert_eq!(sim.snapshot(), before, "{what}");
     }
 }
@@ -573,7 +528,7 @@ fn an_mbr_without_signature_is_kept_if_the_provider_knows_of_it() {
 
     let sim = os_sim::node().disk(GIB).build();
     let before = sim.snapshot();
-    let node = Node::new(Arc::new(Layered::around(sim.process(), Mbr)), Config::default());
-    refused(&node, &PartitionDisk { disk: ONE }, Kind::FailedPrecondition);
+    let node = layered(&sim, Mbr);
+    refused(&node, &PARTITION, Kind::FailedPrecondition);
     assert_eq!(sim.snapshot(), before);
 }

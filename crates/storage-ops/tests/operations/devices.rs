@@ -5,30 +5,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::automount::returning;
-use crate::setup::{GIB, NoProbe, add_partition, failing, node_on, probed, refused, traced, volume_on};
+use crate::setup::{
+    GIB, NoProbe, ONE, PARTITION, add_partition, failing, failing_once, node_on, ntfs, probed, refused, set_online,
+    traced, volume_on,
+};
 use faults::{Call, Fault, FaultAction, Probe, Race, When};
 use os::abi::ControlCode;
 use os::{Access, MethodCall, Namespace, NtPath, Open, Options, Os, OsError};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
-    DiskNumber, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats, IsVolumeFormatted, Kind,
-    PartitionDisk, Rescan, SetDiskState,
+    FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats, IsVolumeFormatted, Kind, Rescan,
 };
 
-const ONE: DiskNumber = DiskNumber(1);
-const PARTITION: PartitionDisk = PartitionDisk { disk: ONE };
 /// `FSCTL_LOCK_VOLUME`.
 const FSCTL_LOCK_VOLUME: ControlCode = ControlCode(0x0009_0018);
 /// `FSCTL_DISMOUNT_VOLUME`.
 const FSCTL_DISMOUNT_VOLUME: ControlCode = ControlCode(0x0009_0020);
 const SET: &str = "control DISK_SET_DISK_ATTRIBUTES";
 
-fn set(online: bool) -> SetDiskState {
-    SetDiskState { disk: ONE, online }
-}
-
 #[test]
-fn the_device_sets_only_the_attributes_that_differ() {
+fn contract_20a_the_device_sets_only_the_attributes_that_differ_and_online_means_writable() {
     let disk = || os_sim::node().disk(GIB).partitioned();
     for (name, sim, online, changes) in [
         ("offline", disk().offline().build(), true, 1),
@@ -39,7 +35,7 @@ fn the_device_sets_only_the_attributes_that_differ() {
         ("offline already", disk().offline().build(), false, 0),
     ] {
         let (node, trace) = traced(&sim, NoProbe);
-        node.run(&set(online)).unwrap();
+        node.run(&set_online(1, online)).unwrap();
         assert_eq!((trace.counts().of(SET), trace.counts().wmi), (changes, 0), "{name}");
         let disk = sim.disk(1).unwrap();
         assert_eq!((disk.offline, online && disk.read_only), (!online, false), "{name}");
@@ -55,7 +51,7 @@ fn a_disk_is_writable_before_it_comes_online() {
         assert!(disk.offline && !disk.read_only, "its volumes would be mounted read-only");
     })
     .among(|call| call.primitive == SET);
-    probed(&sim, checked).run(&set(true)).unwrap();
+    probed(&sim, checked).run(&set_online(1, true)).unwrap();
     assert!(!sim.disk(1).unwrap().offline);
 }
 
@@ -70,10 +66,11 @@ fn the_provider_sets_the_state_if_the_driver_does_not_support_it() {
         ("online", disk().build(), false, 0),
     ] {
         let (node, trace) = traced(&sim, failing(SET, OsError::NOT_SUPPORTED));
-        node.run(&set(online)).unwrap();
+        node.run(&set_online(1, online)).unwrap();
         let disk = sim.disk(1).unwrap();
         assert_eq!((disk.offline, online && disk.read_only), (!online, false), "{name}");
         assert_eq!(trace.counts().of("wmi call MSFT_Disk.SetAttributes"), attributes, "{name}");
+        assert_eq!(node.fallbacks()[0].call, "set_disk_state", "{name}");
     }
 }
 
@@ -82,19 +79,10 @@ fn a_disk_state_that_was_undone_is_set_again() {
     let sim = os_sim::node().disk(GIB).partitioned().offline().build();
     let other = sim.clone();
     // Between the change and the check of its result.
-    let undone = Race::before(0, move || node_on(&other).run(&set(false)).unwrap())
+    let undone = Race::before(0, move || node_on(&other).run(&set_online(1, false)).unwrap())
         .among(|call| call.primitive == "control DISK_UPDATE_PROPERTIES");
-    probed(&sim, undone).run(&set(true)).unwrap();
+    probed(&sim, undone).run(&set_online(1, true)).unwrap();
     assert!(!sim.disk(1).unwrap().offline);
-}
-
-#[test]
-fn a_raw_disk_that_is_offline_is_brought_online_without_wmi() {
-    let sim = os_sim::node().disk(GIB).offline().build();
-    let (node, trace) = traced(&sim, NoProbe);
-    node.run(&PARTITION).unwrap();
-    volume_on(&node, 1);
-    assert_eq!(trace.counts().of("wmi call MSFT_Disk.Online"), 0);
 }
 
 #[test]
@@ -140,7 +128,7 @@ fn waiting_for_a_volume_polls_at_most_five_times_a_second() {
     sim.set_timing(|timing| timing.volume_arrival = Duration::from_hours(1));
     let (node, trace) = traced(&sim, NoProbe);
     let before = sim.now();
-    node.run(&set(true)).unwrap();
+    node.run(&set_online(1, true)).unwrap();
     let (waited, polls) = (sim.now() - before, trace.counts().of("volumes"));
     assert!(waited >= Duration::from_secs(20), "{waited:?}");
     assert!(polls <= 110, "{polls} polls in {waited:?}");
@@ -183,7 +171,7 @@ fn a_disk_without_a_serial_number_and_a_path_is_identified_in_wmi_by_its_size() 
             node.run(&PARTITION).unwrap();
         } else {
             let error = refused(&node, &PARTITION, Kind::FailedPrecondition);
-            assert!(error.to_string().contains("disk 1 in WMI "), "{error}");
+            assert!(error.to_string().contains("disk 1 was replaced: the storage provider reports"), "{error}");
             assert_eq!(sim.disk(1).unwrap().layout, "raw");
         }
     }
@@ -229,8 +217,7 @@ fn a_path_in_wmi_that_leads_to_another_disk_is_refused() {
 #[test]
 fn the_size_of_a_disk_is_returned_although_reading_is_denied() {
     let sim = os_sim::node().disk(GIB).build();
-    let denied =
-        Fault::at(0, When::Before, FaultAction::Fail(OsError::ACCESS_DENIED)).among(|call| call.primitive == "open");
+    let denied = failing_once("open", OsError::ACCESS_DENIED);
     assert_eq!(probed(&sim, denied).run(&GetDiskStats { disk: ONE }).unwrap(), GIB);
 }
 
@@ -242,14 +229,19 @@ fn removal_before(sim: &Sim, primitive: &'static str) -> Race {
 
 #[test]
 fn every_query_reports_a_removed_disk_as_not_found() {
-    for primitive in ["open", "control STORAGE_GET_DEVICE_NUMBER", "control DISK_UPDATE_PROPERTIES"] {
+    let primitives =
+        ["open", "control STORAGE_GET_DEVICE_NUMBER", "control DISK_GET_LENGTH_INFO", "control DISK_UPDATE_PROPERTIES"];
+    for (primitive, code) in
+        primitives.into_iter().flat_map(|primitive| [2, 55, 433, 1167].map(|code| (primitive, code)))
+    {
         let sim = os_sim::node().disk(GIB).build();
+        sim.set_removed_code(OsError(code));
         refused(&probed(&sim, removal_before(&sim, primitive)), &GetDiskStats { disk: ONE }, Kind::NotFound);
     }
     for primitive in ["open", "control DISK_GET_DISK_ATTRIBUTES", SET] {
         let sim = os_sim::node().disk(GIB).offline().build();
         let (node, trace) = traced(&sim, removal_before(&sim, primitive));
-        refused(&node, &set(true), Kind::NotFound);
+        refused(&node, &set_online(1, true), Kind::NotFound);
         assert_eq!(trace.counts().wmi, 0, "WMI is not called");
     }
     let absent = probed(&os_sim::node().build(), failing("open", OsError::NO_SUCH_DEVICE));
@@ -259,7 +251,7 @@ fn every_query_reports_a_removed_disk_as_not_found() {
 
 #[test]
 fn a_volume_that_another_program_has_locked_is_neither_missing_nor_raw() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let sim = ntfs().build();
     let volume = volume_on(&node_on(&sim), 1);
     let holder = sim.process();
     let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
@@ -285,14 +277,6 @@ fn a_disk_that_is_removed_while_names_are_compared_is_left_out() {
     let node = probed(&sim, removal_before(&sim, "open"));
     let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::NotFound);
     assert!(error.to_string().ends_with("no disk has that name"), "{error}");
-}
-
-#[test]
-fn a_name_is_not_reported_as_not_found_while_a_disk_cannot_be_opened() {
-    let sim = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").build();
-    let node = probed(&sim, failing("open", OsError::IO_DEVICE));
-    let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::FailedPrecondition);
-    assert_eq!(error.code(), Some(OsError::IO_DEVICE));
 }
 
 #[test]
@@ -354,8 +338,8 @@ fn a_change_whose_outcome_is_unknown_is_not_repeated_although_the_disk_is_offlin
     for code in [OsError::RPC_CALL_FAILED, OsError::WBEM_TRANSPORT_FAILURE] {
         let sim = os_sim::node().disk(GIB).build();
         let other = sim.clone();
-        let offline =
-            Race::before(0, move || node_on(&other).run(&set(false)).unwrap()).among(|call| call.primitive == CREATE);
+        let offline = Race::before(0, move || node_on(&other).run(&set_online(1, false)).unwrap())
+            .among(|call| call.primitive == CREATE);
         let lost = failing(CREATE, code);
         let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(offline), Arc::new(lost)];
         let (node, trace) = traced(&sim, probes);

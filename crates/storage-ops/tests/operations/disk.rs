@@ -1,40 +1,13 @@
 //! Tests of the operations on disks.
 
-use crate::setup::{self, GIB, node_on, refused, volume_on};
-use faults::{Fault, FaultAction, Race, When};
+use crate::setup::{GIB, ONE, PARTITION, node_on, ntfs, probed, refused, set_online, volume_on, volumes_of};
+use faults::{Fault, FaultAction, When};
 use os::OsError;
 use os::abi::BusType;
-use os_sim::DiskDescription;
 use storage_ops::{
     DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, ListDiskIds, ListDiskLocations,
-    ListVolumesOnDisk, PartitionDisk, Rescan, SetDiskState,
+    ListVolumesOnDisk, PartitionDisk, SetDiskState,
 };
-
-const ONE: DiskNumber = DiskNumber(1);
-
-fn set(online: bool) -> SetDiskState {
-    SetDiskState { disk: ONE, online }
-}
-
-#[test]
-fn contract_16_disks_without_an_adapter_are_left_out() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .location("Integrated : Adapter 3 : Port 0 : Target 0 : LUN 1")
-        .disk(GIB)
-        .location("Integrated : Bus 12606208 : Device 0 : Function 0 : Adapter 0")
-        .bus(BusType::NVME)
-        .disk(GIB)
-        .vhd()
-        .disk(GIB)
-        .location("nowhere")
-        .build();
-    let locations = node_on(&sim).run(&ListDiskLocations).unwrap();
-    assert_eq!(locations[&DiskNumber(1)].lun, "1");
-    let nvme = &locations[&DiskNumber(2)];
-    assert_eq!((nvme.bus.as_str(), nvme.target.as_str(), nvme.lun.as_str()), ("12606208", "", ""));
-    assert!(!locations.contains_key(&DiskNumber(3)) && !locations.contains_key(&DiskNumber(4)));
-}
 
 #[test]
 fn contract_17_identifiers_are_returned_as_the_device_reports_them() {
@@ -67,12 +40,12 @@ fn contract_17_an_identifier_longer_than_the_first_buffer_is_complete() {
 
 #[test]
 fn contract_18_a_raw_disk_gets_a_gpt_and_one_volume_that_has_arrived() {
-    for offline in [false, true] {
-        let raw = os_sim::node().disk(GIB);
-        let sim = if offline { raw.offline() } else { raw }.build();
+    // A reserved partition alone does not count.
+    for disk in [os_sim::node().disk(GIB), os_sim::node().disk(GIB).offline(), os_sim::node().disk(GIB).gpt()] {
+        let sim = disk.build();
         let node = node_on(&sim);
         for _ in 0..3 {
-            node.run(&PartitionDisk { disk: ONE }).unwrap();
+            node.run(&PARTITION).unwrap();
         }
         volume_on(&node, 1);
         assert!(node.run(&GetDiskState { disk: ONE }).unwrap());
@@ -81,36 +54,28 @@ fn contract_18_a_raw_disk_gets_a_gpt_and_one_volume_that_has_arrived() {
 }
 
 #[test]
-fn contract_18_the_reserved_partition_alone_is_not_partitioned() {
-    let sim = os_sim::node().disk(GIB).gpt().build();
-    let node = node_on(&sim);
-    node.run(&PartitionDisk { disk: ONE }).unwrap();
-    volume_on(&node, 1);
-}
-
-#[test]
 fn contract_18_a_partitioned_disk_is_left_unchanged() {
     for (name, sim) in [
         ("partitioned", os_sim::node().disk(GIB).partitioned().build()),
-        ("formatted", os_sim::node().disk(GIB).partitioned().formatted("NTFS").build()),
-        ("offline", os_sim::node().disk(GIB).partitioned().formatted("NTFS").offline().build()),
-        ("read-only", os_sim::node().disk(GIB).partitioned().formatted("NTFS").read_only().build()),
+        ("formatted", ntfs().build()),
+        ("offline", ntfs().offline().build()),
+        ("read-only", ntfs().read_only().build()),
         ("file system at sector 0", os_sim::node().disk(GIB).superfloppy().formatted("NTFS").build()),
         ("mbr", os_sim::node().disk(GIB).mbr().build()),
     ] {
         let before = sim.snapshot();
-        node_on(&sim).run(&PartitionDisk { disk: ONE }).unwrap();
+        node_on(&sim).run(&PARTITION).unwrap();
         assert_eq!(sim.snapshot(), before, "{name}");
     }
 }
 
 #[test]
 fn contract_18_set_disk_state_waits_for_the_volumes_of_the_disk() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").offline().build();
+    let sim = ntfs().offline().build();
     let node = node_on(&sim);
-    node.run(&PartitionDisk { disk: ONE }).unwrap();
-    refused(&node, &ListVolumesOnDisk { disk: ONE, partition: 0 }, Kind::FailedPrecondition);
-    node.run(&set(true)).unwrap();
+    node.run(&PARTITION).unwrap();
+    refused(&node, &volumes_of(1), Kind::FailedPrecondition);
+    node.run(&set_online(1, true)).unwrap();
     assert_eq!(sim.volume_on(1).map(|volume| volume.arrived), Some(true), "the volume has arrived");
 }
 
@@ -119,21 +84,9 @@ fn contract_20_set_disk_state_is_idempotent_and_stats_never_fail_for_a_present_d
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let node = node_on(&sim);
     for online in [true, false, false, true] {
-        node.run(&set(online)).unwrap();
+        node.run(&set_online(1, online)).unwrap();
         assert_eq!(node.run(&GetDiskState { disk: ONE }).unwrap(), online);
         assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), GIB);
-    }
-}
-
-#[test]
-fn contract_20a_online_means_writable_too() {
-    for (name, sim) in [
-        ("offline and read-only", os_sim::node().disk(GIB).partitioned().offline().read_only().build()),
-        ("read-only", os_sim::node().disk(GIB).partitioned().read_only().build()),
-    ] {
-        node_on(&sim).run(&set(true)).unwrap();
-        let disk = sim.disk(1).unwrap();
-        assert!(!disk.offline && !disk.read_only, "{name}");
     }
 }
 
@@ -170,36 +123,13 @@ fn every_operation_reports_an_unknown_disk_as_not_found() {
     assert_eq!(sim.snapshot(), before);
 }
 
-#[test]
-fn a_rescan_shows_the_size_of_a_disk_that_grew() {
-    let sim = os_sim::node().disk(GIB).build();
-    let node = node_on(&sim);
-    sim.grow_disk(1, 2 * GIB);
-    node.run(&Rescan).unwrap();
-    assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), 2 * GIB);
-}
-
-#[test]
-fn a_name_is_not_reported_as_not_found_while_a_disk_cannot_be_read() {
-    let sim = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").build();
-    let unreadable = faults::Fault::each(
-        |call| call.primitive == "control STORAGE_QUERY_PROPERTY",
-        faults::When::Before,
-        faults::FaultAction::Fail(os::OsError::IO_DEVICE),
-    );
-    let probed = faults::Probed::new(sim.process(), unreadable);
-    let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
-    let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::FailedPrecondition);
-    assert_eq!(error.code(), Some(os::OsError::IO_DEVICE));
-}
-
 /// Returns a node on which the calls of `primitive` on NVMe disks fail: disk 1 has the name `pvc-x`, and disk 2, which is on
 /// NVMe, too.
 fn node_with_two_equal_names(primitive: &'static str, code: OsError) -> storage_ops::Node {
     let disks = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x");
     let sim = disks.disk(GIB).bus(BusType::NVME).page83_ascii("Google  pvc-x").build();
     let of_nvme = move |call: &faults::Call| call.primitive == primitive && call.object.contains("nvme#disk");
-    setup::probed(&sim, Fault::each(of_nvme, When::Before, FaultAction::Fail(code)))
+    probed(&sim, Fault::each(of_nvme, When::Before, FaultAction::Fail(code)))
 }
 
 #[test]
@@ -237,7 +167,7 @@ fn a_disk_of_the_node_or_one_without_a_readable_serial_number_hides_no_name() {
         Fault::at(1, When::Before, failure).among(move |call| query(call) && call.object.contains("nvme#disk"));
     for (which, fault) in [("that of the node", of_node), ("without a serial number", serial)] {
         let sim = disk().build();
-        let node = setup::probed(&sim, fault);
+        let node = probed(&sim, fault);
         assert_eq!(node.run(&find("pvc-x")), Ok(ONE), "{which}");
         refused(&node, &find("pvc-y"), Kind::NotFound);
     }
@@ -247,7 +177,7 @@ fn a_disk_of_the_node_or_one_without_a_readable_serial_number_hides_no_name() {
 fn a_wmi_timeout_is_unavailable_and_has_its_code() {
     let sim = os_sim::node().build();
     let late = Fault::each(faults::Call::is_wmi, When::Before, FaultAction::Fail(OsError::WMI_TIMED_OUT));
-    let error = refused(&setup::probed(&sim, late), &ListDiskLocations, Kind::Unavailable);
+    let error = refused(&probed(&sim, late), &ListDiskLocations, Kind::Unavailable);
     assert!(error.to_string().contains("0xa0040002"), "{error}");
 }
 
@@ -255,7 +185,7 @@ fn a_wmi_timeout_is_unavailable_and_has_its_code() {
 fn a_disk_that_the_node_itself_uses_is_not_taken_offline() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let (node, before) = (node_on(&sim), sim.snapshot());
-    refused(&node, &SetDiskState { disk: DiskNumber(0), online: false }, Kind::PermissionDenied);
+    refused(&node, &set_online(0, false), Kind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -265,25 +195,7 @@ fn contract_20_the_size_is_returned_although_one_query_fails() {
         let sim = os_sim::node().disk(GIB).build();
         let broken =
             Fault::each(move |call| call.primitive == primitive, When::Before, FaultAction::Fail(OsError::BUSY));
-        assert_eq!(setup::probed(&sim, broken).run(&GetDiskStats { disk: ONE }).unwrap(), GIB, "{primitive}");
-    }
-}
-
-#[test]
-fn a_disk_that_receives_the_number_of_another_is_not_partitioned() {
-    for primitive in ["wmi query", "wmi call MSFT_Disk.Initialize", "wmi call MSFT_Disk.CreatePartition"] {
-        let sim = os_sim::node().disk(GIB).serial("old").build();
-        let other = sim.clone();
-        let swapped = Race::before(0, move || {
-            let new = DiskDescription { serial: Some("new".into()), ..DiskDescription::new(GIB) };
-            other.detach_disk(1);
-            other.attach_disk(&new, true).unwrap();
-        })
-        .among(move |call| call.primitive == primitive);
-        let node = setup::probed(&sim, swapped);
-        node.run(&PartitionDisk { disk: ONE }).unwrap_err();
-        let disk = sim.disk(1).expect("the other disk");
-        assert_eq!((disk.serial.as_deref(), disk.partitions.len()), (Some("new"), 0), "{primitive}");
+        assert_eq!(probed(&sim, broken).run(&GetDiskStats { disk: ONE }).unwrap(), GIB, "{primitive}");
     }
 }
 

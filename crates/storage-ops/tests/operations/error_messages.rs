@@ -1,6 +1,6 @@
 //! Error texts: what was attempted, on which object.
 
-use crate::setup::{path, resize};
+use crate::setup::{is_link, path, probed, refused, resize};
 use faults::{Fault, FaultAction, When};
 use os::OsError;
 use storage_ops::{
@@ -38,45 +38,34 @@ fn each_windows_code_has_its_kind_and_is_in_the_error() {
         (OsError::IO_DEVICE, Kind::FailedPrecondition),
         (OsError(4711), Kind::Internal),
     ] {
-        let operation = IsSymlink { path: path(r"\pods\a") };
-        let error = crate::setup::refused(&failing_with(code).0, &operation, kind);
+        let operation = is_link(r"\pods\a");
+        let error = refused(&failing_with(code), &operation, kind);
         assert_eq!(error.code(), Some(code));
         assert!(error.to_string().ends_with(&code.to_string()), "{error}");
     }
 }
 
-/// A node on which every primitive call fails.
-struct Broken(Node);
-
-impl Broken {
-    fn fails_to(&self, operation: &impl Operation, attempt: &str) {
-        let sentence = self.0.run(operation).expect_err(attempt).to_string();
-        assert!(sentence.starts_with(&format!("cannot {attempt}: ")), "{sentence:?} does not begin with {attempt:?}");
-    }
+/// Checks that `operation` fails on a node on which every primitive call fails, and that the error begins with `attempt`.
+fn fails_to(operation: &impl Operation, attempt: &str) {
+    let sentence = failing_with(OsError::IO_DEVICE).run(operation).expect_err(attempt).to_string();
+    assert!(sentence.starts_with(&format!("cannot {attempt}: ")), "{sentence:?} does not begin with {attempt:?}");
 }
 
-fn broken() -> Broken {
-    failing_with(OsError::IO_DEVICE)
-}
-
-fn failing_with(code: OsError) -> Broken {
-    let all = Fault::each(|_| true, When::Before, FaultAction::Fail(code));
-    Broken(crate::setup::probed(&os_sim::node().build(), all))
+fn failing_with(code: OsError) -> Node {
+    probed(&os_sim::node().build(), Fault::each(|_| true, When::Before, FaultAction::Fail(code)))
 }
 
 const VOLUME: &str = r"\\?\Volume{12345678-9abc-4def-8123-456789abcdef}\";
 
 #[test]
 fn a_path_error_names_the_path() {
-    let broken = broken();
     let (a, b) = (path(r"\pods\a"), path(r"\plugins\b"));
-    broken.fails_to(&PathExists { path: a.clone(), context: None }, r"check whether C:\var\lib\kubelet\pods\a exists");
-    broken.fails_to(&Mkdir { path: a.clone(), context: None }, r"create the directory C:\var\lib\kubelet\pods\a");
-    broken.fails_to(&Rmdir { path: a.clone(), context: None, force: true }, r"remove C:\var\lib\kubelet\pods\a");
-    broken.fails_to(&RmdirContents { path: a.clone() }, r"remove the contents of C:\var\lib\kubelet\pods\a");
-    broken
-        .fails_to(&IsSymlink { path: a.clone() }, r"check whether C:\var\lib\kubelet\pods\a is a link or mount point");
-    broken.fails_to(
+    fails_to(&PathExists { path: a.clone(), context: None }, r"check whether C:\var\lib\kubelet\pods\a exists");
+    fails_to(&Mkdir { path: a.clone(), context: None }, r"create the directory C:\var\lib\kubelet\pods\a");
+    fails_to(&Rmdir { path: a.clone(), context: None, force: true }, r"remove C:\var\lib\kubelet\pods\a");
+    fails_to(&RmdirContents { path: a.clone() }, r"remove the contents of C:\var\lib\kubelet\pods\a");
+    fails_to(&IsSymlink { path: a.clone() }, r"check whether C:\var\lib\kubelet\pods\a is a link or mount point");
+    fails_to(
         &CreateSymlink { source: b, target: a },
         r"create a link to C:\var\lib\kubelet\plugins\b at C:\var\lib\kubelet\pods\a",
     );
@@ -84,68 +73,57 @@ fn a_path_error_names_the_path() {
 
 #[test]
 fn a_disk_error_names_the_disk_and_the_requested_state() {
-    let broken = broken();
     let disk = DiskNumber(3);
-    broken.fails_to(&ListDiskLocations, "list the locations of the disks");
-    broken.fails_to(&ListDiskIds, "list the identifiers of the disks");
-    broken.fails_to(&GetDiskNumberByName { name: "pvc-x".into() }, r#"find the disk named "pvc-x""#);
-    broken.fails_to(&GetDiskStats { disk }, "query the size of disk 3");
-    broken.fails_to(&GetDiskState { disk }, "query the state of disk 3");
-    broken.fails_to(&SetDiskState { disk, online: true }, "bring disk 3 online");
-    broken.fails_to(&SetDiskState { disk, online: false }, "take disk 3 offline");
-    broken.fails_to(&PartitionDisk { disk }, "partition disk 3");
-    broken.fails_to(&Rescan, "rescan for disks");
+    fails_to(&ListDiskLocations, "list the locations of the disks");
+    fails_to(&ListDiskIds, "list the identifiers of the disks");
+    fails_to(&GetDiskNumberByName { name: "pvc-x".into() }, r#"find the disk named "pvc-x""#);
+    fails_to(&GetDiskStats { disk }, "query the size of disk 3");
+    fails_to(&GetDiskState { disk }, "query the state of disk 3");
+    fails_to(&SetDiskState { disk, online: true }, "bring disk 3 online");
+    fails_to(&SetDiskState { disk, online: false }, "take disk 3 offline");
+    fails_to(&PartitionDisk { disk }, "partition disk 3");
+    fails_to(&Rescan, "rescan for disks");
 }
 
 #[test]
 fn a_quoted_name_is_cut_between_two_characters() {
-    let broken = broken();
     // The 80th byte is the first half of a letter.
     let name = format!("x{}", "\u{e4}".repeat(200));
-    broken.fails_to(
-        &GetDiskNumberByName { name },
-        &format!("find the disk named {:?}", format!("x{}", "\u{e4}".repeat(39))),
-    );
+    fails_to(&GetDiskNumberByName { name }, &format!("find the disk named {:?}", format!("x{}", "\u{e4}".repeat(39))));
 }
 
 #[test]
 fn a_volume_error_names_the_volume_with_its_target_or_size() {
-    let broken = broken();
     let (disk, volume, target) = (DiskNumber(3), VolumeId::parse(VOLUME).unwrap(), path(r"\plugins\v"));
     let at = r"C:\var\lib\kubelet\plugins\v";
-    broken.fails_to(&ListVolumesOnDisk { disk, partition: 0 }, "list the volumes on disk 3");
-    broken.fails_to(&ListVolumesOnDisk { disk, partition: 2 }, "list the volumes on partition 2 of disk 3");
+    fails_to(&ListVolumesOnDisk { disk, partition: 0 }, "list the volumes on disk 3");
+    fails_to(&ListVolumesOnDisk { disk, partition: 2 }, "list the volumes on partition 2 of disk 3");
     let first = ResizeTarget::FirstVolumeOfDisk(disk);
-    broken.fails_to(&ResizeVolume { target: first, size: 0 }, "resize the first volume of disk 3 to its maximum");
-    broken.fails_to(&IsVolumeFormatted { volume }, &format!("check whether volume {VOLUME} is formatted"));
-    broken.fails_to(&FormatVolume { volume }, &format!("format volume {VOLUME}"));
-    broken.fails_to(&MountVolume { volume, target: target.clone() }, &format!("mount volume {VOLUME} at {at}"));
-    broken.fails_to(&UnmountVolume { volume, target: target.clone() }, &format!("unmount volume {VOLUME} from {at}"));
-    broken.fails_to(&resize(volume, 0), &format!("resize volume {VOLUME} to its maximum"));
-    broken.fails_to(&resize(volume, 4096), &format!("resize volume {VOLUME} to 4096 bytes"));
-    broken.fails_to(&GetVolumeStats { volume }, &format!("query the size of volume {VOLUME}"));
-    broken.fails_to(&GetDiskNumberFromVolumeId { volume }, &format!("find the disk of volume {VOLUME}"));
-    broken.fails_to(&WriteVolumeCache { volume }, &format!("write the cache of volume {VOLUME}"));
-    broken.fails_to(
+    fails_to(&ResizeVolume { target: first, size: 0 }, "resize the first volume of disk 3 to its maximum");
+    fails_to(&IsVolumeFormatted { volume }, &format!("check whether volume {VOLUME} is formatted"));
+    fails_to(&FormatVolume { volume }, &format!("format volume {VOLUME}"));
+    fails_to(&MountVolume { volume, target: target.clone() }, &format!("mount volume {VOLUME} at {at}"));
+    fails_to(&UnmountVolume { volume, target: target.clone() }, &format!("unmount volume {VOLUME} from {at}"));
+    fails_to(&resize(volume, 0), &format!("resize volume {VOLUME} to its maximum"));
+    fails_to(&resize(volume, 4096), &format!("resize volume {VOLUME} to 4096 bytes"));
+    fails_to(&GetVolumeStats { volume }, &format!("query the size of volume {VOLUME}"));
+    fails_to(&GetDiskNumberFromVolumeId { volume }, &format!("find the disk of volume {VOLUME}"));
+    fails_to(&WriteVolumeCache { volume }, &format!("write the cache of volume {VOLUME}"));
+    fails_to(
         &GetVolumeIdFromTargetPath { target: target.clone() },
         r"find the volume mounted at C:\var\lib\kubelet\plugins\v",
     );
-    broken.fails_to(
-        &GetClosestVolumeIdFromTargetPath { target },
-        r"find the volume that C:\var\lib\kubelet\plugins\v is on",
-    );
+    fails_to(&GetClosestVolumeIdFromTargetPath { target }, r"find the volume that C:\var\lib\kubelet\plugins\v is on");
 }
 
 #[test]
 fn an_iscsi_error_names_the_portal_and_the_target() {
-    let broken = broken();
     let (portal, iqn) = (TargetPortal::parse("10.0.0.5", 0).unwrap(), Iqn::parse("iqn.2024-01.test:x").unwrap());
-    broken.fails_to(&AddTargetPortal { portal: portal.clone() }, "add the target portal 10.0.0.5:3260");
-    broken
-        .fails_to(&DiscoverTargetPortal { portal: portal.clone() }, "discover the targets of the portal 10.0.0.5:3260");
-    broken.fails_to(&RemoveTargetPortal { portal: portal.clone() }, "remove the target portal 10.0.0.5:3260");
-    broken.fails_to(&ListTargetPortals, "list the target portals");
-    broken.fails_to(
+    fails_to(&AddTargetPortal { portal: portal.clone() }, "add the target portal 10.0.0.5:3260");
+    fails_to(&DiscoverTargetPortal { portal: portal.clone() }, "discover the targets of the portal 10.0.0.5:3260");
+    fails_to(&RemoveTargetPortal { portal: portal.clone() }, "remove the target portal 10.0.0.5:3260");
+    fails_to(&ListTargetPortals, "list the target portals");
+    fails_to(
         &ConnectTarget {
             portal: portal.clone(),
             iqn: iqn.clone(),
@@ -155,21 +133,16 @@ fn an_iscsi_error_names_the_portal_and_the_target() {
         },
         "connect to the target iqn.2024-01.test:x at 10.0.0.5:3260",
     );
-    broken.fails_to(
+    fails_to(
         &DisconnectTarget { portal: portal.clone(), iqn: iqn.clone() },
         "disconnect from the target iqn.2024-01.test:x at 10.0.0.5:3260",
     );
-    broken
-        .fails_to(&GetTargetDisks { portal, iqn }, "list the disks of the target iqn.2024-01.test:x at 10.0.0.5:3260");
-    broken.fails_to(
-        &SetMutualChapSecret { secret: Secret::new("secret-secret".into()) },
-        "set the secret for mutual CHAP",
-    );
+    fails_to(&GetTargetDisks { portal, iqn }, "list the disks of the target iqn.2024-01.test:x at 10.0.0.5:3260");
+    fails_to(&SetMutualChapSecret { secret: Secret::new("secret-secret".into()) }, "set the secret for mutual CHAP");
 }
 
 #[test]
 fn a_mapping_error_names_the_share_and_the_link() {
-    let broken = broken();
     let remote = UncPath::parse(r"\\files\one").unwrap();
     let mapping = NewSmbGlobalMapping {
         remote: remote.clone(),
@@ -177,22 +150,21 @@ fn a_mapping_error_names_the_share_and_the_link() {
         username: "user".into(),
         password: Secret::new("pw".into()),
     };
-    broken.fails_to(&mapping, r"map \\files\one");
-    broken.fails_to(
+    fails_to(&mapping, r"map \\files\one");
+    fails_to(
         &NewSmbGlobalMapping { local: Some(path(r"\plugins\s")), ..mapping },
         r"map \\files\one at C:\var\lib\kubelet\plugins\s",
     );
-    broken.fails_to(&RemoveSmbGlobalMapping { remote }, r"remove the mapping of \\files\one");
+    fails_to(&RemoveSmbGlobalMapping { remote }, r"remove the mapping of \\files\one");
 }
 
 #[test]
 fn a_service_error_names_the_service() {
-    let broken = broken();
     let name = || ServiceName::parse("MSiSCSI").unwrap();
-    broken.fails_to(&GetService { name: name() }, "query the service MSiSCSI");
-    broken.fails_to(&StartService { name: name() }, "start the service MSiSCSI");
-    broken.fails_to(&StopService { name: name(), force: false }, "stop the service MSiSCSI");
-    broken.fails_to(&GetBiosSerialNumber, "query the BIOS serial number");
+    fails_to(&GetService { name: name() }, "query the service MSiSCSI");
+    fails_to(&StartService { name: name() }, "start the service MSiSCSI");
+    fails_to(&StopService { name: name(), force: false }, "stop the service MSiSCSI");
+    fails_to(&GetBiosSerialNumber, "query the BIOS serial number");
 }
 
 #[test]
@@ -213,14 +185,14 @@ fn a_feature_that_windows_lacks_is_named_by_its_wmi_class() {
         let lacking = |primitive| {
             let at =
                 Fault::each(move |call| call.primitive.starts_with(primitive), When::Before, FaultAction::Fail(code));
-            crate::setup::probed(&sim, at)
+            probed(&sim, at)
         };
         let kind = Kind::FailedPrecondition;
         let errors = [
-            (crate::setup::refused(&lacking("wmi query"), &ListTargetPortals, kind), "MSFT_iSCSITargetPortal"),
-            (crate::setup::refused(&lacking("wmi query"), &ListDiskLocations, kind), "MSFT_Disk"),
+            (refused(&lacking("wmi query"), &ListTargetPortals, kind), "MSFT_iSCSITargetPortal"),
+            (refused(&lacking("wmi query"), &ListDiskLocations, kind), "MSFT_Disk"),
             (
-                crate::setup::refused(&lacking("wmi call"), &AddTargetPortal { portal: portal.clone() }, kind),
+                refused(&lacking("wmi call"), &AddTargetPortal { portal: portal.clone() }, kind),
                 "MSFT_iSCSITargetPortal",
             ),
         ];

@@ -1,143 +1,114 @@
 //! Tests of the executor with many callers.
 
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use crate::setup::{self, GIB, path};
+use crate::concurrency::spawn;
+use crate::setup::{GIB, ONE, PARTITION, exists, is_link, map_at, ntfs};
 use faults::{Call, FaultAction, Outcome, Probe, Probed, Trace};
 use os_sim::Sim;
-use storage_ops::{
-    Config, DiskNumber, Executor, Kind, NewSmbGlobalMapping, Node, PartitionDisk, PathExists, Rescan, Secret, UncPath,
-};
+use storage_ops::{Config, DiskNumber, Executor, NewSmbGlobalMapping, Node, PartitionDisk, Rescan};
 
-/// A probe that blocks some calls until it is opened.
-#[derive(Clone)]
-pub(crate) struct Gate {
-    blocks: fn(&Call) -> bool,
-    state: Arc<(Mutex<(bool, usize)>, Condvar)>,
+/// Blocks some calls until it is opened. A test that ends opens it too: otherwise the runtime would wait for the calls.
+pub(crate) struct Gate(Arc<Blocks>);
+
+/// The probe of a gate.
+pub(crate) struct Blocks {
+    calls: BlockedCalls,
+    /// Whether the gate is open, and how many calls have reached it.
+    state: Mutex<(bool, usize)>,
+    changed: Condvar,
+}
+
+enum BlockedCalls {
+    /// Each call that matches, before the node answers it.
+    Before(fn(&Call) -> bool),
+    /// The first call that matches, after the node has answered it.
+    FirstAfter(fn(&Call, Outcome) -> bool),
 }
 
 impl Gate {
+    /// Returns a gate that blocks each call that matches, before the node answers it.
     pub(crate) fn closed(blocks: fn(&Call) -> bool) -> Self {
-        Self { blocks, state: Arc::default() }
+        Self::new(BlockedCalls::Before(blocks))
+    }
+
+    /// Returns a gate that blocks the first call that matches, after the node has answered it.
+    pub(crate) fn closed_after(blocks: fn(&Call, Outcome) -> bool) -> Self {
+        Self::new(BlockedCalls::FirstAfter(blocks))
+    }
+
+    fn new(calls: BlockedCalls) -> Self {
+        Self(Arc::new(Blocks { calls, state: Mutex::default(), changed: Condvar::new() }))
+    }
+
+    pub(crate) fn probe(&self) -> Arc<Blocks> {
+        Arc::clone(&self.0)
     }
 
     pub(crate) fn open(&self) {
-        self.state.0.lock().unwrap().0 = true;
-        self.state.1.notify_all();
+        self.0.state.lock().unwrap().0 = true;
+        self.0.changed.notify_all();
     }
 
     /// Waits until `count` calls are blocked.
     pub(crate) async fn reached_by(&self, count: usize) {
-        let gate = Arc::clone(&self.state);
-        let wait = move || drop(gate.1.wait_while(gate.0.lock().unwrap(), |state| state.1 < count).unwrap());
+        let gate = self.probe();
+        let wait = move || drop(gate.changed.wait_while(gate.state.lock().unwrap(), |state| state.1 < count).unwrap());
         tokio::task::spawn_blocking(wait).await.unwrap();
     }
 }
 
-/// Opens the gate when a test fails: otherwise the runtime would wait forever for the blocked calls.
-pub(crate) struct OpenOnDrop(pub(crate) Gate);
-
-impl Drop for OpenOnDrop {
+impl Drop for Gate {
     fn drop(&mut self) {
-        self.0.open();
+        self.open();
     }
 }
 
-impl Probe for Gate {
+impl Blocks {
+    fn block(&self, mut state: MutexGuard<'_, (bool, usize)>) {
+        state.1 += 1;
+        self.changed.notify_all();
+        drop(self.changed.wait_while(state, |state| !state.0).unwrap());
+    }
+}
+
+impl Probe for Blocks {
     fn before(&self, call: &Call) -> FaultAction {
-        if (self.blocks)(call) {
-            let mut state = self.state.0.lock().unwrap();
-            state.1 += 1;
-            self.state.1.notify_all();
-            drop(self.state.1.wait_while(state, |state| !state.0).unwrap());
+        if let BlockedCalls::Before(blocks) = self.calls
+            && blocks(call)
+        {
+            self.block(self.state.lock().unwrap());
         }
         FaultAction::Go
     }
 
-    fn after(&self, _call: &Call, _outcome: Outcome) -> FaultAction {
+    fn after(&self, call: &Call, outcome: Outcome) -> FaultAction {
+        if let BlockedCalls::FirstAfter(blocks) = self.calls
+            && blocks(call, outcome)
+        {
+            let state = self.state.lock().unwrap();
+            if state.1 == 0 {
+                self.block(state);
+            }
+        }
         FaultAction::Go
     }
 }
 
 pub(crate) fn executor(sim: &Sim, gate: &Gate) -> (Arc<Executor>, Arc<Trace>) {
     let trace = Arc::new(Trace::recording());
-    let probed = Probed::new(Arc::new(Probed::new(sim.process(), gate.clone())), Arc::clone(&trace));
+    let probed = Probed::new(Arc::new(Probed::new(sim.process(), gate.probe())), Arc::clone(&trace));
     (Arc::new(Executor::new(Arc::new(Node::new(Arc::new(probed), Config::default())))), trace)
 }
 
-fn smb() -> Sim {
-    os_sim::node().smb_server("files").share("one").user("user", "pw").build()
-}
-
 pub(crate) fn map(local: &str) -> NewSmbGlobalMapping {
-    NewSmbGlobalMapping {
-        remote: UncPath::parse(r"\\files\one").unwrap(),
-        local: Some(path(local)),
-        username: r"FILES\user".into(),
-        password: Secret::new("pw".into()),
-    }
-}
-
-const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
-
-#[tokio::test(flavor = "multi_thread")]
-async fn contract_06_a_retry_joins_the_operation_of_a_cancelled_caller() {
-    let (sim, gate) = (smb(), Gate::closed(|call| call.primitive == CREATE));
-    let (executor, trace) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let first = tokio::spawn({
-        let executor = Arc::clone(&executor);
-        async move { executor.run(map(r"\plugins\a")).await }
-    });
-    gate.reached_by(1).await;
-    first.abort();
-    let retries: Vec<_> = (0..32)
-        .map(|_| {
-            let executor = Arc::clone(&executor);
-            tokio::spawn(async move { executor.run(map(r"\plugins\a")).await })
-        })
-        .collect();
-    gate.open();
-    for retry in retries {
-        retry.await.unwrap().unwrap();
-    }
-    assert_eq!(trace.counts().of(CREATE), 1);
-    assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn contract_05_a_slow_mapping_delays_no_other_operation_and_its_queue_needs_no_threads() {
-    let (sim, gate) = (smb(), Gate::closed(|call| call.primitive == CREATE));
-    let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let waiting: Vec<_> = (0..100)
-        .map(|n| {
-            let executor = Arc::clone(&executor);
-            tokio::spawn(async move { executor.run(map(&format!(r"\plugins\s{n}"))).await })
-        })
-        .collect();
-    gate.reached_by(1).await;
-    // More requests wait than all pools together have threads, but an unrelated request still completes.
-    assert!(executor.run(PathExists { path: path(r"\pods"), context: None }).await.unwrap());
-    let other = NewSmbGlobalMapping { remote: UncPath::parse(r"\\unknown\x").unwrap(), local: None, ..map(r"\pods\x") };
-    tokio::spawn({
-        let (gate, executor) = (gate.clone(), Arc::clone(&executor));
-        async move { drop((gate, executor.run(other).await)) }
-    });
-    gate.open();
-    for mapping in waiting {
-        mapping.await.unwrap().unwrap();
-    }
-    assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
+    map_at(r"\\files\one", r"FILES\user", "pw", local)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn links_to_a_dead_server_or_a_lost_disk_do_not_delay_local_paths() {
     let plugins = r"C:\var\lib\kubelet\plugins";
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .formatted("NTFS")
+    let sim = ntfs()
         .mounted(&format!(r"{plugins}\v"))
         .symlink(&format!(r"{plugins}\share"), r"\\files\one\")
         .symlink(&format!(r"{plugins}\chain"), &format!(r"{plugins}\share"))
@@ -146,60 +117,25 @@ async fn links_to_a_dead_server_or_a_lost_disk_do_not_delay_local_paths() {
         call.object.contains("UNC") || call.object.ends_with("below") || call.object.starts_with(r"\??\Volume")
     });
     let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
     let mut all = tokio::task::JoinSet::new();
     let below = [r"\plugins\share\below", r"\plugins\chain\below"];
     for link in [r"\plugins\share", r"\plugins\v", below[0], below[1]].repeat(50) {
         let executor = Arc::clone(&executor);
         // The paths below the links do not exist, but only the target of a link can report that.
-        all.spawn(async move {
-            executor.run(storage_ops::IsSymlink { path: path(link) }).await.is_ok() || below.contains(&link)
-        });
+        all.spawn(async move { executor.run(is_link(link)).await.is_ok() || below.contains(&link) });
     }
     // A share of the threads for remote paths and one of those for disks.
     gate.reached_by(10).await;
-    assert!(executor.run(PathExists { path: path(r"\pods"), context: None }).await.unwrap());
+    assert!(executor.run(exists(r"\pods")).await.unwrap());
     gate.open();
     assert_eq!(all.join_all().await, vec![true; 200]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_queued_request_is_cancelled_with_its_only_caller() {
-    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
-    let (executor, trace) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let running = tokio::spawn({
-        let executor = Arc::clone(&executor);
-        async move { executor.run(Rescan).await }
-    });
-    gate.reached_by(1).await;
-    // This request waits for the lock when its caller cancels.
-    let waiting = tokio::spawn({
-        let executor = Arc::clone(&executor);
-        async move { executor.run(Rescan).await }
-    });
-    tokio::task::yield_now().await;
-    waiting.abort();
-    assert!(waiting.await.unwrap_err().is_cancelled());
-    gate.open();
-    running.await.unwrap().unwrap();
-    // The cancelled request leaves the queue.
-    while executor.node().locked_objects() > 0 {
-        tokio::task::yield_now().await;
-    }
-    let scans = trace.counts().of("wmi call MSFT_StorageSetting.UpdateHostStorageCache");
-    assert_eq!(scans, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rescans_requested_while_one_runs_share_the_next_one() {
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
     let (executor, trace) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let rescan = || {
-        let executor = Arc::clone(&executor);
-        tokio::spawn(async move { executor.run(Rescan).await })
-    };
+    let rescan = || spawn(&executor, Rescan);
     let mut all = vec![rescan()];
     gate.reached_by(1).await;
     all.extend((0..50).map(|_| rescan()));
@@ -215,12 +151,9 @@ async fn rescans_requested_while_one_runs_share_the_next_one() {
     assert!((2..51).contains(&scans), "{scans}");
 }
 
-const ONE: DiskNumber = DiskNumber(1);
-
 /// Requests a partition on disk 1; aborting the task cancels the request.
 fn partition(executor: &Arc<Executor>) -> tokio::task::JoinHandle<Result<(), storage_ops::Error>> {
-    let executor = Arc::clone(executor);
-    tokio::spawn(async move { executor.run(PartitionDisk { disk: ONE }).await })
+    spawn(executor, PARTITION)
 }
 
 /// Lets all tasks of a runtime with one thread run until they are blocked.
@@ -230,41 +163,11 @@ pub(crate) async fn settled() {
     }
 }
 
-/// Returns whether `future` is ready at once.
-pub(crate) async fn at_once(future: impl Future<Output = ()>) -> bool {
-    tokio::select! {
-        biased;
-        () = future => true,
-        () = std::future::ready(()) => false,
-    }
-}
-
-#[tokio::test]
-async fn an_equal_request_shares_the_result_of_one_under_way_and_a_later_one_does_not() {
-    let (sim, gate) =
-        (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
-    let (executor, trace) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let mut all = vec![partition(&executor)];
-    gate.reached_by(1).await;
-    all.extend([partition(&executor), partition(&executor)]);
-    settled().await;
-    assert_eq!(executor.running(), 1, "the later requests have joined");
-    gate.open();
-    for one in all {
-        one.await.unwrap().unwrap();
-    }
-    assert_eq!(trace.counts().of("wmi call MSFT_Disk.CreatePartition"), 1);
-    sim.detach_disk(1);
-    assert_eq!(partition(&executor).await.unwrap().unwrap_err().kind(), Kind::NotFound, "an old result is not shared");
-}
-
 #[tokio::test]
 async fn a_caller_that_cancels_before_the_first_change_leaves_the_node_unchanged() {
     let layout = |call: &Call| call.primitive == "control DISK_GET_DRIVE_LAYOUT_EX";
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(layout));
     let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
     let before = sim.snapshot();
     let request = partition(&executor);
     gate.reached_by(1).await;
@@ -276,35 +179,12 @@ async fn a_caller_that_cancels_before_the_first_change_leaves_the_node_unchanged
 }
 
 #[tokio::test]
-async fn a_caller_that_cancels_after_the_first_change_does_not_stop_the_operation() {
-    let (sim, gate) =
-        (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
-    let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let request = partition(&executor);
-    gate.reached_by(1).await;
-    request.abort();
-    assert!(request.await.unwrap_err().is_cancelled());
-    settled().await;
-    assert_eq!(executor.running(), 1);
-    assert!(!at_once(executor.idle()).await, "the operation continues without its caller");
-    gate.open();
-    executor.idle().await;
-    assert!(sim.volume_on(1).is_some_and(|volume| volume.arrived), "the operation was completed");
-}
-
-#[tokio::test]
 async fn a_request_that_waits_for_a_lock_is_cancelled_at_once_with_its_caller() {
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
-    let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let rescan = || {
-        let executor = Arc::clone(&executor);
-        tokio::spawn(async move { executor.run(Rescan).await })
-    };
-    let running = rescan();
+    let (executor, trace) = executor(&sim, &gate);
+    let running = spawn(&executor, Rescan);
     gate.reached_by(1).await;
-    let queued = rescan();
+    let queued = spawn(&executor, Rescan);
     settled().await;
     assert_eq!(executor.running(), 2);
     queued.abort();
@@ -312,35 +192,8 @@ async fn a_request_that_waits_for_a_lock_is_cancelled_at_once_with_its_caller() 
     assert_eq!(executor.running(), 1, "the other still holds the lock");
     gate.open();
     running.await.unwrap().unwrap();
-}
-
-#[tokio::test]
-async fn idle_returns_when_the_last_operation_has_ended() {
-    let layout = |call: &Call| call.primitive == "control DISK_GET_DRIVE_LAYOUT_EX";
-    let (sim, gate) = (os_sim::node().disk(GIB).disk(GIB).build(), Gate::closed(layout));
-    let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    assert!(at_once(executor.idle()).await, "no operation runs");
-    let all: Vec<_> = [1, 2]
-        .map(|disk| {
-            let executor = Arc::clone(&executor);
-            tokio::spawn(async move { executor.run(PartitionDisk { disk: DiskNumber(disk) }).await })
-        })
-        .into();
-    gate.reached_by(2).await;
-    assert_eq!(executor.running(), 2);
-    let idle = tokio::spawn({
-        let executor = Arc::clone(&executor);
-        async move { executor.idle().await }
-    });
-    settled().await;
-    assert!(!idle.is_finished());
-    gate.open();
-    for one in all {
-        one.await.unwrap().unwrap();
-    }
-    settled().await;
-    assert!(idle.is_finished());
+    assert_eq!(executor.node().locked_objects(), 0);
+    assert_eq!(trace.counts().of("wmi call MSFT_StorageSetting.UpdateHostStorageCache"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -348,7 +201,6 @@ async fn a_hanging_wmi_call_does_not_delay_a_disk_query() {
     let node = (0..16).fold(os_sim::node(), |node, _| node.disk(GIB));
     let (sim, gate) = (node.build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
     let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
     let mut all = tokio::task::JoinSet::new();
     for disk in 1..=16 {
         let executor = Arc::clone(&executor);

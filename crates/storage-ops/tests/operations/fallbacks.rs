@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::setup::{GIB, failing, node_on, path, probed, refused, traced, volume_on};
+use crate::setup::{
+    GIB, MOUNT, ONE, PARTITION, failing, layered, mount, mounted_at, node_on, path, probed, refused, set_online,
+    traced, unmount, volume_on, volumes_of,
+};
 use faults::{Fault, FaultAction, Layer, Layered, Probed, When};
-use os::{CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Time, U16Str, Value, Wmi};
+use os::{CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Time, Value, Wmi};
 use os_sim::Sim;
 use storage_ops::{
-    Config, DiskNumber, FormatVolume, GetBiosSerialNumber, GetDiskNumberFromVolumeId, GetDiskState, GetDiskStats,
-    GetVolumeIdFromTargetPath, GetVolumeStats, IsVolumeFormatted, Kind, ListDiskIds, ListVolumesOnDisk, MountVolume,
-    Node, PartitionDisk, Rescan, SetDiskState, UnmountVolume, VolumeId, WriteVolumeCache,
+    Config, FormatVolume, GetBiosSerialNumber, GetDiskNumberFromVolumeId, GetDiskState, GetDiskStats, GetVolumeStats,
+    IsVolumeFormatted, Kind, ListDiskIds, ListVolumesOnDisk, MountVolume, Node, Rescan, VolumeId, WriteVolumeCache,
 };
-
-const ONE: DiskNumber = DiskNumber(1);
-const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
 
 /// A code that no document names.
 const UNSEEN: OsError = OsError(0xe000_0abc);
@@ -65,9 +64,9 @@ fn a_disk_that_does_not_answer_is_read_through_the_storage_provider() {
 fn a_disk_is_brought_online_and_taken_offline_without_its_own_attributes() {
     let sim = ntfs().offline().build();
     let node = unseen(&sim, &[ATTRIBUTES]);
-    node.run(&SetDiskState { disk: ONE, online: true }).unwrap();
+    node.run(&set_online(1, true)).unwrap();
     assert!(!sim.disk(1).unwrap().offline);
-    node.run(&SetDiskState { disk: ONE, online: false }).unwrap();
+    node.run(&set_online(1, false)).unwrap();
     assert!(sim.disk(1).unwrap().offline);
 }
 
@@ -79,7 +78,7 @@ fn a_volume_that_does_not_answer_is_read_through_the_storage_provider() {
         let primitives: &'static [&'static str] = Vec::leak(primitives.to_vec());
         let node = unseen(&sim, primitives);
         let before = sim.now();
-        assert_eq!(node.run(&ListVolumesOnDisk { disk: ONE, partition: 0 }), Ok(vec![volume]), "{primitives:?}");
+        assert_eq!(node.run(&volumes_of(1)), Ok(vec![volume]), "{primitives:?}");
         assert_eq!(node.run(&ListVolumesOnDisk { disk: ONE, partition: 2 }), Ok(vec![volume]), "{primitives:?}");
         assert_eq!(sim.now(), before, "{primitives:?}");
     }
@@ -104,16 +103,16 @@ fn a_cache_that_the_device_does_not_write_is_written_by_the_storage_provider() {
     node.run(&WriteVolumeCache { volume }).unwrap();
     assert_eq!(written(), 1);
     assert_counted(&node, "flush", UNSEEN);
-    node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
+    node.run(&unmount(volume, MOUNT)).unwrap();
     assert_eq!(written(), 1);
-    node.run(&SetDiskState { disk: ONE, online: false }).unwrap();
+    node.run(&set_online(1, false)).unwrap();
     assert_eq!(written(), 1);
 
     let sim = ntfs().build();
     let node = unseen(&sim, &["flush", FLUSH]);
     let error = refused(&node, &WriteVolumeCache { volume: volume_on(&node, 1) }, Kind::Internal);
     assert_eq!(error.code(), Some(UNSEEN), "{error}");
-    node.run(&SetDiskState { disk: ONE, online: false }).unwrap();
+    node.run(&set_online(1, false)).unwrap();
     assert!(sim.disk(1).unwrap().offline);
 }
 
@@ -152,7 +151,7 @@ impl Layer for ReportsNtfs {
 #[test]
 fn a_volume_on_which_the_provider_reports_a_file_system_is_not_formatted() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
-    let node = Node::new(Arc::new(Layered::around(sim.process(), ReportsNtfs)), Config::default());
+    let node = layered(&sim, ReportsNtfs);
     let error = refused(&node, &FormatVolume { volume: volume(&sim) }, Kind::FailedPrecondition);
     assert!(error.to_string().contains("the storage provider reports NTFS"), "{error}");
     assert_eq!(sim.volume_on(1).unwrap().formats, 0);
@@ -172,10 +171,10 @@ fn only_devices_decide_which_disk_a_volume_to_format_is_on() {
 #[test]
 fn that_the_provider_reports_no_partition_is_no_evidence() {
     let sim = ntfs().build();
-    unseen(&sim, &[LAYOUT]).run(&PartitionDisk { disk: ONE }).unwrap();
+    unseen(&sim, &[LAYOUT]).run(&PARTITION).unwrap();
     for sim in [os_sim::node().disk(GIB).build(), os_sim::node().disk(GIB).gpt().build()] {
         let before = sim.snapshot();
-        let error = refused(&unseen(&sim, &[LAYOUT]), &PartitionDisk { disk: ONE }, Kind::Internal);
+        let error = refused(&unseen(&sim, &[LAYOUT]), &PARTITION, Kind::Internal);
         assert_eq!((error.code(), sim.snapshot()), (Some(UNSEEN), before), "{error}");
     }
 }
@@ -186,12 +185,12 @@ fn a_volume_is_mounted_and_unmounted_through_the_storage_provider() {
         let sim = ntfs().build();
         let volume = volume(&sim);
         let (node, trace) = traced(&sim, failing("set_volume_mount_point", code));
-        node.run(&MountVolume { volume, target: path(MOUNT) }).unwrap();
+        node.run(&mount(volume, MOUNT)).unwrap();
         assert_eq!(sim.volume_on(1).unwrap().paths, [format!(r"{MOUNT}\")], "{code}");
         assert_eq!(trace.counts().of("set_volume_mount_point"), 1, "{code}");
         assert_counted(&node, "mount", code);
         let (node, trace) = traced(&sim, failing("delete_volume_mount_point", code));
-        node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
+        node.run(&unmount(volume, MOUNT)).unwrap();
         assert!(sim.volume_on(1).unwrap().paths.is_empty() && !sim.external().is_link(MOUNT), "{code}");
         assert_eq!(trace.counts().of("delete_volume_mount_point"), 1, "{code}");
         assert_counted(&node, "unmount", code);
@@ -204,7 +203,7 @@ fn a_mount_that_both_ways_refuse_is_an_error_with_the_first_code() {
     let (volume, before) = (volume(&sim), sim.snapshot());
     let both = ["set_volume_mount_point", "wmi call MSFT_Partition.AddAccessPath"];
     let fault = Fault::each(move |call| both.contains(&&*call.primitive), When::Before, FaultAction::Fail(UNSEEN));
-    let error = refused(&probed(&sim, fault), &MountVolume { volume, target: path(MOUNT) }, Kind::Internal);
+    let error = refused(&probed(&sim, fault), &mount(volume, MOUNT), Kind::Internal);
     assert_eq!((error.code(), sim.snapshot()), (Some(UNSEEN), before), "{error}");
     assert!(error.to_string().contains("the fallback failed too"), "{error}");
 }
@@ -215,33 +214,9 @@ fn a_directory_that_cannot_be_mounted_is_not_tried_a_second_way() {
         let sim = ntfs().build();
         let volume = volume(&sim);
         let (node, trace) = traced(&sim, failing("set_volume_mount_point", code));
-        let error = node.run(&MountVolume { volume, target: path(MOUNT) }).unwrap_err();
+        let error = node.run(&mount(volume, MOUNT)).unwrap_err();
         assert_eq!((error.code(), trace.counts().of("wmi query")), (Some(code), 0), "{error}");
     }
-}
-
-/// Refuses each mount as a mount manager does that needs the directory for itself. The storage provider mounts elsewhere,
-/// as if another process had replaced the directory.
-struct ProviderMountsElsewhere;
-
-impl Layer for ProviderMountsElsewhere {
-    fn set_volume_mount_point(&self, _node: &dyn Os, _directory: &U16Str, _volume: &U16Str) -> OsResult<()> {
-        Err(OsError::SHARING_VIOLATION)
-    }
-
-    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
-        let elsewhere = [("AccessPath", Value::Text(r"C:\elsewhere".into()))];
-        wmi.call(&MethodCall { arguments: &elsewhere, ..*call }, deadline)
-    }
-}
-
-#[test]
-fn a_mount_of_the_provider_that_came_to_be_elsewhere_is_undone() {
-    let sim = ntfs().dir(r"C:\elsewhere").mounted(r"C:\before").build();
-    let (volume, before) = (volume(&sim), sim.snapshot());
-    let node = Node::new(Arc::new(Layered::around(sim.process(), ProviderMountsElsewhere)), Config::default());
-    let error = refused(&node, &MountVolume { volume, target: path(MOUNT) }, Kind::FailedPrecondition);
-    assert_eq!((error.code(), sim.snapshot()), (Some(OsError::SHARING_VIOLATION), before), "{error}");
 }
 
 #[test]
@@ -249,7 +224,7 @@ fn the_volume_of_a_path_is_found_by_its_reparse_point() {
     let sim = ntfs().mounted(MOUNT).symlink(r"C:\var\lib\kubelet\pods\p", MOUNT).build();
     let node = unseen(&sim, &["final_path"]);
     for target in [MOUNT, r"C:\var\lib\kubelet\pods\p"] {
-        assert_eq!(node.run(&GetVolumeIdFromTargetPath { target: path(target) }), Ok(volume(&sim)), "{target}");
+        assert_eq!(node.run(&mounted_at(target)), Ok(volume(&sim)), "{target}");
     }
     assert_counted(&node, "target_volume", UNSEEN);
 }
@@ -291,7 +266,7 @@ impl Layer for EmptyVolumeList {
 fn a_mount_point_is_stale_only_if_its_volume_cannot_be_opened() {
     let sim = ntfs().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\w").build();
     let (volume, before) = (volume(&sim), sim.snapshot());
-    let node = Node::new(Arc::new(Layered::around(sim.process(), EmptyVolumeList)), Config::default());
+    let node = layered(&sim, EmptyVolumeList);
     let target = path(r"\plugins\w");
     refused(&node, &MountVolume { volume, target: target.clone() }, Kind::FailedPrecondition);
     assert_eq!(sim.snapshot(), before);
@@ -309,23 +284,6 @@ fn a_mount_point_is_stale_only_if_its_volume_cannot_be_opened() {
 }
 
 #[test]
-fn volumes_that_do_not_arrive_by_themselves_are_brought_online() {
-    let sim = ntfs().offline().build();
-    sim.set_timing(|timing| timing.new_volume = std::time::Duration::from_hours(1));
-    let node = node_on(&sim);
-    node.run(&SetDiskState { disk: ONE, online: true }).unwrap();
-    assert_eq!(node.run(&ListVolumesOnDisk { disk: ONE, partition: 0 }).map(|volumes| volumes.len()), Ok(1));
-}
-
-#[test]
-fn a_change_of_state_that_the_device_refuses_is_counted() {
-    let sim = ntfs().offline().build();
-    let node = unseen(&sim, &["control DISK_SET_DISK_ATTRIBUTES"]);
-    node.run(&SetDiskState { disk: ONE, online: true }).unwrap();
-    assert_counted(&node, "set_disk_state", UNSEEN);
-}
-
-#[test]
 fn a_rescan_that_has_scanned_no_port_is_an_error() {
     for primitive in ["device_interfaces", "reenumerate"] {
         let sim = os_sim::node().build();
@@ -333,13 +291,6 @@ fn a_rescan_that_has_scanned_no_port_is_an_error() {
         let error = refused(&probed(&sim, failing(primitive, UNSEEN)), &Rescan, Kind::Internal);
         assert_eq!(error.code(), Some(UNSEEN), "{error}");
     }
-}
-
-#[test]
-fn an_offline_disk_that_the_provider_reports_as_partitioned_stays_offline() {
-    let sim = ntfs().offline().build();
-    unseen(&sim, &[LAYOUT]).run(&PartitionDisk { disk: ONE }).unwrap();
-    assert!(sim.disk(1).unwrap().offline);
 }
 
 #[test]
@@ -354,10 +305,10 @@ fn the_serial_number_of_the_machine_has_a_second_way() {
 fn nothing_is_counted_while_windows_answers_as_expected() {
     let sim = os_sim::node().dir(MOUNT).disk(GIB).build();
     let node = node_on(&sim);
-    node.run(&PartitionDisk { disk: ONE }).unwrap();
+    node.run(&PARTITION).unwrap();
     let volume = volume_on(&node, 1);
     node.run(&FormatVolume { volume }).unwrap();
-    node.run(&MountVolume { volume, target: path(MOUNT) }).unwrap();
+    node.run(&mount(volume, MOUNT)).unwrap();
     node.run(&GetVolumeStats { volume }).unwrap();
     node.run(&ListDiskIds).unwrap();
     sim.detach_disk(1);

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::setup::{GIB, KUBELET, NoProbe, failing, node_on, path, probed, refused, traced, volume_on};
-use faults::{Fault, FaultAction, Layer, Layered, Probe, When};
+use crate::setup::{
+    GIB, KUBELET, NoProbe, contents, exists, failing, is_link, layered, link, mkdir, node_on, probed, refused, rmdir,
+    traced, volume_on,
+};
+use faults::{Fault, FaultAction, Layer, Probe, When};
 use os::{Handle, OsError, OsResult};
 use os_sim::{FileKind, Sim};
-use storage_ops::{
-    Config, CreateSymlink, GetVolumeStats, IsSymlink, Kind, Mkdir, Node, PathExists, Rmdir, RmdirContents,
-};
+use storage_ops::{Config, CreateSymlink, GetVolumeStats, Kind, Node};
 
 /// The codes with which a file system refuses a class of information that it does not have.
 const UNSUPPORTED: [OsError; 3] = [OsError::INVALID_FUNCTION, OsError::NOT_SUPPORTED, OsError::INVALID_PARAMETER];
@@ -28,8 +29,8 @@ fn kubelet_on_fat() -> Sim {
     sim
 }
 
-fn link() -> CreateSymlink {
-    CreateSymlink { source: path(r"\plugins\d"), target: path(LINK) }
+fn new_link() -> CreateSymlink {
+    link(r"\plugins\d", LINK)
 }
 
 #[test]
@@ -42,7 +43,7 @@ fn rmdir_contents_empties_a_fat_volume() {
     for read_only in [r"C:\var\lib\kubelet\plugins\v\d\e\f", r"C:\var\lib\kubelet\plugins\v\d"] {
         external.set_read_only(read_only, true).unwrap();
     }
-    node_on(&sim).run(&RmdirContents { path: path(r"\plugins\v") }).unwrap();
+    node_on(&sim).run(&contents(r"\plugins\v")).unwrap();
     assert_eq!(external.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), ["System Volume Information"]);
     sim.invariants().unwrap();
 }
@@ -51,36 +52,26 @@ fn rmdir_contents_empties_a_fat_volume() {
 fn a_working_directory_may_be_on_a_fat_volume() {
     let sim = kubelet_on_fat();
     let (node, external) = (node_on(&sim), sim.external());
-    let exists = |text| node.run(&PathExists { path: path(text), context: None }).unwrap();
-    node.run(&Mkdir { path: path(r"\pods\a\b\c"), context: None }).unwrap();
+    let exists = |text| node.run(&exists(text)).unwrap();
+    node.run(&mkdir(r"\pods\a\b\c")).unwrap();
     assert!(exists(r"\pods\a\b\c"));
     assert!(!exists(r"\pods\a\missing"));
     external.write(r"C:\fat\kubelet\pods\a\b\f", b"1").unwrap();
     external.set_read_only(r"C:\fat\kubelet\pods\a\b\f", true).unwrap();
-    refused(&node, &Mkdir { path: path(r"\pods\a\b\f"), context: None }, Kind::AlreadyExists);
-    assert!(!node.run(&IsSymlink { path: path(r"\pods\a") }).unwrap());
-    assert!(!node.run(&IsSymlink { path: path(r"C:\fat\kubelet\pods\a\b\f") }).unwrap());
-    let full = refused(&node, &Rmdir { path: path(r"\pods\a"), context: None, force: false }, Kind::FailedPrecondition);
+    refused(&node, &mkdir(r"\pods\a\b\f"), Kind::AlreadyExists);
+    assert!(!node.run(&is_link(r"\pods\a")).unwrap());
+    assert!(!node.run(&is_link(r"C:\fat\kubelet\pods\a\b\f")).unwrap());
+    let full = refused(&node, &rmdir(r"\pods\a", false), Kind::FailedPrecondition);
     assert_eq!(full.code(), Some(OsError::DIR_NOT_EMPTY));
-    node.run(&Rmdir { path: path(r"\pods\a"), context: None, force: true }).unwrap();
+    node.run(&rmdir(r"\pods\a", true)).unwrap();
     assert!(!exists(r"\pods\a"));
-}
-
-#[test]
-fn a_working_directory_on_a_fat_volume_may_be_created_again() {
-    let sim = kubelet_on_fat();
-    let (node, external) = (node_on(&sim), sim.external());
-    assert!(node.run(&PathExists { path: path(r"\pods"), context: None }).unwrap());
-    external.remove_all(r"C:\fat\kubelet").unwrap();
-    external.mkdir_all(r"C:\fat\kubelet\new").unwrap();
-    assert!(node.run(&PathExists { path: path(r"\new"), context: None }).unwrap());
 }
 
 #[test]
 fn a_link_on_a_fat_volume_is_refused_and_leaves_nothing() {
     let sim = kubelet_on_fat();
     let (node, before) = (node_on(&sim), sim.snapshot());
-    let link = CreateSymlink { source: path(r"\pods"), target: path(r"\pods\l") };
+    let link = link(r"\pods", r"\pods\l");
     let error = refused(&node, &link, Kind::FailedPrecondition);
     assert!(error.to_string().contains("the file system does not support symbolic links"), "{error}");
     assert_eq!(sim.snapshot(), before);
@@ -91,8 +82,8 @@ fn a_link_is_created_where_delete_on_close_cannot_be_cleared() {
     for code in UNSUPPORTED {
         let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
         let node = probed(&sim, failing("set DispositionEx", code));
-        node.run(&link()).unwrap();
-        node.run(&link()).unwrap();
+        node.run(&new_link()).unwrap();
+        node.run(&new_link()).unwrap();
         let created = sim.tree(r"C:\var\lib\kubelet\pods").unwrap();
         assert!(matches!(&created[..], [link] if matches!(link.kind, FileKind::Symlink(_))), "{code}: {created:?}");
     }
@@ -107,7 +98,7 @@ fn a_link_that_cannot_be_created_there_leaves_nothing() {
         let no_flags = failing("set DispositionEx", OsError::INVALID_PARAMETER);
         let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(no_privilege), Arc::new(no_flags)];
         let node = Node::new(Arc::new(faults::Probed::new(sim.process(), probes)), Config::default());
-        refused(&node, &link(), Kind::PermissionDenied);
+        refused(&node, &new_link(), Kind::PermissionDenied);
         assert!(!sim.external().exists(LINK), "{nth}");
     }
 }
@@ -119,7 +110,7 @@ fn a_link_whose_tag_cannot_be_read_is_neither_followed_nor_deleted() {
     let before = sim.snapshot();
     for code in UNSUPPORTED {
         let node = probed(&sim, failing("query AttributeTag", code));
-        let error = node.run(&RmdirContents { path: path(r"\pods\p") }).unwrap_err();
+        let error = node.run(&contents(r"\pods\p")).unwrap_err();
         assert_eq!(error.code(), Some(code));
         assert_eq!(sim.snapshot(), before);
     }
@@ -147,7 +138,7 @@ impl Layer for EmptySuccess {
 #[test]
 fn a_listing_that_succeeds_without_an_entry_is_an_error() {
     let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\p\f", b"1").build();
-    let node = Node::new(Arc::new(Layered::around(sim.process(), EmptySuccess)), Config::default());
-    let error = refused(&node, &RmdirContents { path: path(r"\pods\p") }, Kind::FailedPrecondition);
+    let node = layered(&sim, EmptySuccess);
+    let error = refused(&node, &contents(r"\pods\p"), Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::FILE_CORRUPT));
 }

@@ -1,29 +1,12 @@
 //! Tests of the operations on directories and links.
 
-use crate::setup::{self, GIB, node_on, path, refused, volume_on};
+use crate::setup::{
+    KUBELET, contents, exists, is_link, link, mkdir, mount, mounted_at, node_on, ntfs, path, probed, refused, rmdir,
+    volume_on,
+};
 use faults::{Fault, FaultAction, When};
 use os_sim::FileKind;
-use storage_ops::{CreateSymlink, IsSymlink, Kind, Mkdir, Node, PathContext, PathExists, Rmdir, RmdirContents};
-
-fn exists(text: &str) -> PathExists {
-    PathExists { path: path(text), context: None }
-}
-
-fn mkdir(text: &str) -> Mkdir {
-    Mkdir { path: path(text), context: None }
-}
-
-fn rmdir(text: &str, force: bool) -> Rmdir {
-    Rmdir { path: path(text), context: None, force }
-}
-
-fn link(source: &str, target: &str) -> CreateSymlink {
-    CreateSymlink { source: path(source), target: path(target) }
-}
-
-fn is_link(text: &str) -> IsSymlink {
-    IsSymlink { path: path(text) }
-}
+use storage_ops::{Config, IsSymlink, Kind, Mkdir, Node, PathContext, PathExists, Rmdir, RmdirContents};
 
 #[test]
 fn contract_09_a_path_outside_the_working_directories_is_refused_by_component() {
@@ -34,7 +17,7 @@ fn contract_09_a_path_outside_the_working_directories_is_refused_by_component() 
         refused(&node, &exists(outside), Kind::PermissionDenied);
         refused(&node, &mkdir(outside), Kind::PermissionDenied);
         refused(&node, &rmdir(outside, true), Kind::PermissionDenied);
-        refused(&node, &RmdirContents { path: path(outside) }, Kind::PermissionDenied);
+        refused(&node, &contents(outside), Kind::PermissionDenied);
         refused(&node, &link(outside, r"\pods\l"), Kind::PermissionDenied);
         refused(&node, &link(r"\pods", outside), Kind::PermissionDenied);
     }
@@ -63,7 +46,7 @@ fn contract_09a_a_link_above_the_last_component_is_refused_and_not_followed() {
         refused(&node, &mkdir(r"\pods\l\new"), Kind::FailedPrecondition);
         refused(&node, &rmdir(r"\pods\l\System32", true), Kind::FailedPrecondition);
         refused(&node, &rmdir(r"\pods\l\empty", false), Kind::FailedPrecondition);
-        refused(&node, &RmdirContents { path: path(r"\pods\l\System32") }, Kind::FailedPrecondition);
+        refused(&node, &contents(r"\pods\l\System32"), Kind::FailedPrecondition);
         refused(&node, &link(r"\pods", r"\pods\l\new"), Kind::FailedPrecondition);
         assert_eq!(sim.snapshot(), before);
     }
@@ -72,8 +55,8 @@ fn contract_09a_a_link_above_the_last_component_is_refused_and_not_followed() {
 #[test]
 fn contract_09a_the_working_directory_itself_may_be_a_link() {
     let sim = os_sim::node().dir(r"C:\elsewhere\pods").build();
-    sim.external().remove_all(setup::KUBELET).unwrap();
-    sim.external().symlink(setup::KUBELET, r"C:\elsewhere").unwrap();
+    sim.external().remove_all(KUBELET).unwrap();
+    sim.external().symlink(KUBELET, r"C:\elsewhere").unwrap();
     let node = node_on(&sim);
     node.run(&mkdir(r"\pods\new")).unwrap();
     assert!(sim.external().exists(r"C:\elsewhere\pods\new"));
@@ -81,18 +64,18 @@ fn contract_09a_the_working_directory_itself_may_be_a_link() {
 
 #[test]
 fn contract_09a_rmdir_contents_empties_a_mounted_volume_but_not_the_target_of_a_link() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
+    let sim = ntfs().mounted(r"C:\var\lib\kubelet\plugins\v").build();
     let external = sim.external();
     external.mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\b").unwrap();
     external.write(r"C:\var\lib\kubelet\plugins\v\a\f", b"1").unwrap();
     external.mkdir_all(r"C:\outside\kept").unwrap();
     external.symlink(r"C:\var\lib\kubelet\plugins\v\l", r"C:\outside").unwrap();
     let node = node_on(&sim);
-    node.run(&RmdirContents { path: path(r"\plugins\v") }).unwrap();
+    node.run(&contents(r"\plugins\v")).unwrap();
     assert_eq!(external.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), Vec::<String>::new());
     assert!(external.exists(r"C:\outside\kept"));
     external.symlink(r"C:\var\lib\kubelet\plugins\l", r"C:\outside").unwrap();
-    refused(&node, &RmdirContents { path: path(r"\plugins\l") }, Kind::FailedPrecondition);
+    refused(&node, &contents(r"\plugins\l"), Kind::FailedPrecondition);
 }
 
 #[test]
@@ -104,9 +87,9 @@ fn rmdir_contents_empties_a_directory_and_refuses_a_file() {
         .build();
     let (external, node) = (sim.external(), node_on(&sim));
     external.set_read_only(r"C:\var\lib\kubelet\pods\p\f", true).unwrap();
-    refused(&node, &RmdirContents { path: path(r"\pods\p\f") }, Kind::FailedPrecondition);
+    refused(&node, &contents(r"\pods\p\f"), Kind::FailedPrecondition);
     assert!(external.exists(r"C:\var\lib\kubelet\pods\p\f"));
-    node.run(&RmdirContents { path: path(r"\pods\p") }).unwrap();
+    node.run(&contents(r"\pods\p")).unwrap();
     assert!(external.read_dir(r"C:\var\lib\kubelet\pods\p").unwrap().is_empty());
     assert!(external.exists(r"C:\Windows"));
 }
@@ -115,46 +98,46 @@ fn rmdir_contents_empties_a_directory_and_refuses_a_file() {
 fn a_working_directory_itself_is_neither_removed_nor_emptied() {
     let sim = os_sim::node().build();
     let (node, before) = (node_on(&sim), sim.snapshot());
-    refused(&node, &rmdir(setup::KUBELET, true), Kind::PermissionDenied);
-    refused(&node, &RmdirContents { path: path(setup::KUBELET) }, Kind::PermissionDenied);
+    refused(&node, &rmdir(KUBELET, true), Kind::PermissionDenied);
+    refused(&node, &contents(KUBELET), Kind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
 }
 
 #[test]
-fn a_working_directory_may_be_created_later_and_recreated() {
-    let sim = os_sim::node().build();
-    let external = sim.external();
-    external.remove_all(setup::KUBELET).unwrap();
-    let node = node_on(&sim);
-    assert!(!node.run(&exists(r"\pods")).unwrap());
-    refused(&node, &mkdir(r"\pods"), Kind::NotFound);
-    external.mkdir_all(setup::KUBELET).unwrap();
-    node.run(&mkdir(r"\pods")).unwrap();
-    external.remove_all(setup::KUBELET).unwrap();
-    external.mkdir_all(setup::KUBELET).unwrap();
-    node.run(&mkdir(r"\pods\again")).unwrap();
-    assert!(external.exists(r"C:\var\lib\kubelet\pods\again"));
-}
+fn contract_09c_each_operation_notices_that_the_working_directory_was_created_or_replaced() {
+    type Operation = fn(&Node) -> Result<(), storage_ops::Error>;
 
-#[test]
-fn contract_09c_each_operation_notices_that_the_working_directory_was_recreated() {
     let sim = os_sim::node().build();
-    let node = node_on(&sim);
     let external = sim.external();
-    let file = |name: &str| format!(r"{}\{name}", setup::KUBELET);
-    for operation in [
-        &|node: &Node| node.run(&Rmdir { path: path(r"\d"), context: None, force: false }).map(drop),
-        &|node: &Node| node.run(&Rmdir { path: path(r"\d"), context: None, force: true }).map(drop),
-        &|node: &Node| node.run(&RmdirContents { path: path(r"\d") }).map(drop),
-        &|node: &Node| node.run(&CreateSymlink { source: path(r"\d"), target: path(r"\l") }).map(drop),
-        &|node: &Node| node.run(&mkdir(r"\new")).map(drop),
-        &|node: &Node| node.run(&IsSymlink { path: path(r"\d") }).map(drop),
-    ] as [&dyn Fn(&Node) -> Result<(), storage_ops::Error>; 6]
-    {
-        assert!(!node.run(&exists(r"\never")).unwrap(), "the directory has been used before");
-        external.remove_all(setup::KUBELET).unwrap();
-        external.mkdir_all(&file("d")).unwrap();
-        operation(&node).unwrap();
+    let operations: [Operation; 7] = [
+        |node| node.run(&rmdir(r"\d\e", false)),
+        |node| node.run(&rmdir(r"\d", true)),
+        |node| node.run(&contents(r"\d")),
+        |node| node.run(&link(r"\d", r"\l")),
+        |node| node.run(&mkdir(r"\new")),
+        |node| node.run(&is_link(r"\d\e")).map(drop),
+        |node| node.run(&exists(r"\d\e")).map(|exists| assert!(exists)),
+    ];
+    for looks_up_paths in [false, true] {
+        let node = node_on(&sim);
+        if looks_up_paths {
+            node.test_path_lookup();
+        }
+        external.remove_all(KUBELET).unwrap();
+        refused(&node, &mkdir(r"\d"), Kind::NotFound);
+        for operation in operations {
+            assert!(!node.run(&exists(r"\d\e")).unwrap(), "the directory is missing or has been used before");
+            // It may become a link, too.
+            for target in [KUBELET, r"C:\other"] {
+                external.remove_all(KUBELET).unwrap();
+                external.mkdir_all(&format!(r"{target}\d\e")).unwrap();
+                if target != KUBELET {
+                    external.junction(KUBELET, target).unwrap();
+                }
+                operation(&node).unwrap();
+                external.remove_all(target).unwrap();
+            }
+        }
     }
 }
 
@@ -178,10 +161,10 @@ fn contract_09b_a_final_backslash_asks_for_a_directory() {
     for directory in [r"\d\", r"\link\"] {
         assert!(node.run(&exists(directory)).unwrap());
     }
-    assert!(node.run(&IsSymlink { path: path(r"\link\") }).unwrap());
-    assert!(!node.run(&IsSymlink { path: path(r"\d\") }).unwrap());
+    assert!(node.run(&is_link(r"\link\")).unwrap());
+    assert!(!node.run(&is_link(r"\d\")).unwrap());
     assert_eq!(sim.snapshot(), before);
-    node.run(&Rmdir { path: path(r"\link\"), context: None, force: true }).unwrap();
+    node.run(&rmdir(r"\link\", true)).unwrap();
     assert!(sim.external().exists(r"C:\var\lib\kubelet\d"), "the link was removed and not followed");
 }
 
@@ -234,7 +217,7 @@ fn contract_13_rmdir_with_force_removes_trees_but_never_follows_a_link() {
 
 #[test]
 fn contract_13_rmdir_of_a_mount_point_unmounts_it_and_keeps_the_data() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
+    let sim = ntfs().mounted(r"C:\var\lib\kubelet\plugins\v").build();
     let external = sim.external();
     external.write(r"C:\var\lib\kubelet\plugins\v\data", b"precious").unwrap();
     let node = node_on(&sim);
@@ -242,12 +225,12 @@ fn contract_13_rmdir_of_a_mount_point_unmounts_it_and_keeps_the_data() {
     node.run(&rmdir(r"\plugins\v", true)).unwrap();
     assert!(!external.exists(r"C:\var\lib\kubelet\plugins\v"));
     node.run(&mkdir(r"\plugins\again")).unwrap();
-    node.run(&storage_ops::MountVolume { volume, target: path(r"\plugins\again") }).unwrap();
+    node.run(&mount(volume, r"\plugins\again")).unwrap();
     assert_eq!(external.read(r"C:\var\lib\kubelet\plugins\again\data").unwrap(), b"precious");
     // The same holds if the mount point is further down in the tree.
     node.run(&rmdir(r"\plugins", true)).unwrap();
     node.run(&mkdir(r"\plugins\third")).unwrap();
-    node.run(&storage_ops::MountVolume { volume, target: path(r"\plugins\third") }).unwrap();
+    node.run(&mount(volume, r"\plugins\third")).unwrap();
     assert_eq!(external.read(r"C:\var\lib\kubelet\plugins\third\data").unwrap(), b"precious");
     sim.invariants().unwrap();
 }
@@ -322,7 +305,7 @@ fn contract_14_a_link_that_cannot_be_created_leaves_nothing_behind() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
     let verdict = FaultAction::Fail(os::OsError::PRIVILEGE_NOT_HELD);
     let fault = Fault::each(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT", When::Before, verdict);
-    refused(&setup::probed(&sim, fault), &link(r"\plugins\d", r"\pods\l"), Kind::PermissionDenied);
+    refused(&probed(&sim, fault), &link(r"\plugins\d", r"\pods\l"), Kind::PermissionDenied);
     assert!(!sim.external().exists(r"C:\var\lib\kubelet\pods\l"));
 }
 
@@ -355,16 +338,13 @@ fn contract_14_an_identical_link_is_accepted_even_if_its_source_cannot_be_opened
     node_on(&sim).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
     let code = os::OsError::LOGON_FAILURE;
     let fault = || Fault::each(|call| call.object.ends_with(r"plugins\d"), When::Before, FaultAction::Fail(code));
-    setup::probed(&sim, fault()).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
-    refused(&setup::probed(&sim, fault()), &link(r"\plugins\d", r"\pods\new"), Kind::PermissionDenied);
+    probed(&sim, fault()).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
+    refused(&probed(&sim, fault()), &link(r"\plugins\d", r"\pods\new"), Kind::PermissionDenied);
 }
 
 #[test]
 fn contract_15_a_link_or_mounted_folder_is_a_link_while_its_target_exists() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .formatted("NTFS")
+    let sim = ntfs()
         .mounted(r"C:\var\lib\kubelet\plugins\v")
         .dir(r"C:\var\lib\kubelet\plugins\d")
         .file(r"C:\var\lib\kubelet\plugins\f", b"")
@@ -402,15 +382,14 @@ fn contract_15_a_target_that_cannot_be_opened_is_not_reported_missing() {
         .build();
     let code = os::OsError::IO_DEVICE;
     let fault = Fault::each(|call| call.object.ends_with(r"plugins\d"), When::Before, FaultAction::Fail(code));
-    let error = refused(&setup::probed(&sim, fault), &is_link(r"\pods\l"), Kind::FailedPrecondition);
+    let error = refused(&probed(&sim, fault), &is_link(r"\pods\l"), Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(code));
 }
 
 #[test]
 fn contract_15_rmdir_and_unmount_of_a_stale_mount_point_succeed() {
     for force in [false, true] {
-        let sim =
-            os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
+        let sim = ntfs().mounted(r"C:\var\lib\kubelet\plugins\v").build();
         let node = node_on(&sim);
         sim.detach_disk(1);
         node.run(&rmdir(r"\plugins\v", force)).unwrap();
@@ -419,26 +398,29 @@ fn contract_15_rmdir_and_unmount_of_a_stale_mount_point_succeed() {
 }
 
 #[test]
-fn contract_31_a_context_restricts_paths_only_if_its_directory_is_configured() {
-    let sim = os_sim::node().dir(r"C:\csi\plugins").build();
-    let mkdir = |text: &str, context| Mkdir { path: path(text), context: Some(context) };
-    let node = node_on(&sim);
-    node.run(&mkdir(r"\pods\a", PathContext::Plugin)).unwrap();
-    let outside = refused(&node, &mkdir(r"C:\csi\plugins\a", PathContext::Plugin), Kind::PermissionDenied).to_string();
-    assert!(
-        outside
-            .ends_with(r"not in a working directory (C:\var\lib\kubelet); csi-proxy's flag -working-dir adds others"),
-        "{outside}"
-    );
-    let config = storage_ops::Config { plugin_dir: Some(path(r"C:\csi\plugins")), ..storage_ops::Config::default() };
-    let node = storage_ops::Node::new(sim.process(), config);
-    node.run(&mkdir(r"C:\csi\plugins\a", PathContext::Plugin)).unwrap();
-    let outside = refused(&node, &mkdir(r"\pods\b", PathContext::Plugin), Kind::PermissionDenied).to_string();
-    assert!(
-        outside.ends_with(r"is not in C:\csi\plugins, which csi-proxy's flag -kubelet-csi-plugins-path sets"),
-        "{outside}"
-    );
-    node.run(&mkdir(r"\pods\b", PathContext::Pod)).unwrap();
+fn contract_31_a_path_that_is_refused_for_its_context_is_explained_by_the_flag_that_decides() {
+    let sim = os_sim::node().build();
+    let plugins = Config { plugin_dir: Some(path(r"C:\csi\plugins")), ..Config::default() };
+    let pods = Config { pod_dir: Some(path(r"C:\csi\pods")), ..Config::default() };
+    for (config, outside, context, reason) in [
+        (
+            Config::default(),
+            r"C:\csi\a",
+            PathContext::Plugin,
+            r"(C:\var\lib\kubelet); csi-proxy's flag -working-dir adds others",
+        ),
+        (
+            plugins,
+            r"\pods\b",
+            PathContext::Plugin,
+            r"C:\csi\plugins, which csi-proxy's flag -kubelet-csi-plugins-path sets",
+        ),
+        (pods, r"\pods\b", PathContext::Pod, r"C:\csi\pods, which csi-proxy's flag -kubelet-pod-path sets"),
+    ] {
+        let request = Mkdir { path: path(outside), context: Some(context) };
+        let error = refused(&Node::new(sim.process(), config), &request, Kind::PermissionDenied).to_string();
+        assert!(error.ends_with(reason), "{error}");
+    }
 }
 
 #[test]
@@ -462,24 +444,8 @@ fn contract_09a_the_target_of_a_dangling_link_that_appears_is_not_created() {
 }
 
 #[test]
-fn contract_13_rmdir_with_force_does_not_succeed_because_an_entry_was_removed() {
-    for primitive in ["query AttributeTag", "list", "set DispositionEx"] {
-        for nth in 0..4 {
-            let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\p\a\b").build();
-            let verdict = faults::FaultAction::Fail(os::OsError::DELETE_PENDING);
-            let fault =
-                faults::Fault::at(nth, faults::When::Before, verdict).among(move |call| call.primitive == primitive);
-            let probed = faults::Probed::new(sim.process(), fault);
-            let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
-            let removed = node.run(&rmdir(r"\pods\p", true)).is_ok();
-            assert!(!removed || !sim.external().exists(r"C:\var\lib\kubelet\pods\p"), "{primitive} {nth}");
-        }
-    }
-}
-
-#[test]
 fn rmdir_contents_refuses_a_forged_mount_point() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
+    let sim = ntfs().mounted(r"C:\var\lib\kubelet\plugins\v").build();
     let external = sim.external();
     external.write(r"C:\var\lib\kubelet\plugins\v\data", b"data of another pod").unwrap();
     for (name, disk) in [("system", 0), ("others", 1)] {
@@ -488,7 +454,7 @@ fn rmdir_contents_refuses_a_forged_mount_point() {
     }
     let (node, before) = (node_on(&sim), sim.snapshot());
     for forged in [r"\pods\system", r"\pods\others"] {
-        refused(&node, &RmdirContents { path: path(forged) }, Kind::PermissionDenied);
+        refused(&node, &contents(forged), Kind::PermissionDenied);
     }
     assert_eq!(sim.snapshot(), before);
 }
@@ -497,14 +463,14 @@ fn rmdir_contents_refuses_a_forged_mount_point() {
 fn contract_09b_names_that_only_a_language_considers_equal_are_different() {
     // Unicode's upper case of the sharp s is SS.
     let [registered, forged] = ["strasse", "stra\u{df}e"].map(|name| format!(r"C:\var\lib\kubelet\plugins\{name}"));
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(&registered).build();
+    let sim = ntfs().mounted(&registered).build();
     let (external, node) = (sim.external(), node_on(&sim));
     external.write(&format!(r"{registered}\data"), b"data of another pod").unwrap();
     external.junction(&forged, &sim.volume_on(1).unwrap().name()).unwrap();
-    refused(&node, &RmdirContents { path: path(&forged) }, Kind::PermissionDenied);
+    refused(&node, &contents(&forged), Kind::PermissionDenied);
     assert!(external.exists(&format!(r"{registered}\data")));
 
-    let link = |source: &str| CreateSymlink { source: path(source), target: path(r"\pods\l") };
+    let link = |source: &str| link(source, r"\pods\l");
     node.run(&link(&registered)).unwrap();
     refused(&node, &link(&forged), Kind::AlreadyExists);
     node.run(&link(r"c:\VAR\lib\kubelet\plugins\STRASSE")).unwrap();
@@ -512,27 +478,21 @@ fn contract_09b_names_that_only_a_language_considers_equal_are_different() {
 
 #[test]
 fn rmdir_contents_keeps_the_system_volume_information_of_a_volume() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
+    let sim = ntfs().mounted(r"C:\var\lib\kubelet\plugins\v").build();
     let external = sim.external();
     external.mkdir_all(r"C:\var\lib\kubelet\plugins\v\System Volume Information\x").unwrap();
     external.mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\System Volume Information").unwrap();
-    node_on(&sim).run(&RmdirContents { path: path(r"\plugins\v") }).unwrap();
+    node_on(&sim).run(&contents(r"\plugins\v")).unwrap();
     assert_eq!(external.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), ["System Volume Information"]);
 }
 
 #[test]
 fn contract_10_queries_accept_any_path_and_changes_only_paths_in_working_directories() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .formatted("NTFS")
-        .mounted(r"C:\local\v")
-        .symlink(r"C:\local\l", r"C:\local\v")
-        .build();
+    let sim = ntfs().mounted(r"C:\local\v").symlink(r"C:\local\l", r"C:\local\v").build();
     let (node, before) = (node_on(&sim), sim.snapshot());
     let (volume, target) = (volume_on(&node, 1), path(r"C:\local\v"));
     assert!(node.run(&is_link(r"C:\local\l")).unwrap());
-    assert_eq!(node.run(&storage_ops::GetVolumeIdFromTargetPath { target: path(r"C:\local\l") }).unwrap(), volume);
+    assert_eq!(node.run(&mounted_at(r"C:\local\l")).unwrap(), volume);
     assert_eq!(node.run(&storage_ops::GetClosestVolumeIdFromTargetPath { target: target.clone() }).unwrap(), volume);
     refused(&node, &storage_ops::MountVolume { volume, target: target.clone() }, Kind::PermissionDenied);
     refused(&node, &storage_ops::UnmountVolume { volume, target }, Kind::PermissionDenied);
@@ -543,7 +503,7 @@ fn contract_10_queries_accept_any_path_and_changes_only_paths_in_working_directo
 fn contract_13_swapping_a_parent_directory_does_not_redirect_the_removal_of_a_mount_point() {
     use os::Os;
     let sim = || {
-        let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\elsewhere\m");
+        let node = ntfs().mounted(r"C:\elsewhere\m");
         node.mounted(r"C:\var\lib\kubelet\pods\p\d\m").build()
     };
     for nth in 0..60 {

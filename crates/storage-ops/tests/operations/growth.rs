@@ -1,14 +1,13 @@
 //! Tests of growing a volume: by how much, up to which size, and when it is left unchanged.
 
-use std::sync::Arc;
-
 use crate::setup::{
-    GIB, NoProbe, add_partition, failing, node_on, probed, provider, refused, resize, traced, volume_on,
+    GIB, NoProbe, add_partition, failing, layered, node_on, ntfs, probed, provider, refused, resize, traced, volume_on,
+    volumes_of,
 };
-use faults::{Fault, FaultAction, Layer, Layered, Race, When};
+use faults::{Layer, Race};
 use os::{CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Time, Value, Wmi};
-use os_sim::{DiskDescription, Sim};
-use storage_ops::{Config, DiskNumber, GetVolumeStats, Kind, ListVolumesOnDisk, Node, VolumeId};
+use os_sim::Sim;
+use storage_ops::{GetVolumeStats, Kind, VolumeId};
 
 const MIB: u64 = 1 << 20;
 const RESIZE: &str = "wmi call MSFT_Partition.Resize";
@@ -18,14 +17,14 @@ fn two_partitions(gap: u64) -> (Sim, VolumeId) {
     let sim = os_sim::node().disk(GIB).gpt().build();
     add_partition(&sim, Some(16 * MIB), 100 * MIB);
     add_partition(&sim, Some(116 * MIB + gap), 100 * MIB);
-    let volumes = node_on(&sim).run(&ListVolumesOnDisk { disk: DiskNumber(1), partition: 0 }).unwrap();
+    let volumes = node_on(&sim).run(&volumes_of(1)).unwrap();
     assert_eq!(volumes.len(), 2);
     (sim, volumes[0])
 }
 
 /// Returns a node whose disk of one gibibyte has grown by `growth` bytes, and the only volume on it.
 fn grown(growth: u64) -> (Sim, VolumeId) {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let sim = ntfs().build();
     let volume = volume_on(&node_on(&sim), 1);
     sim.grow_disk(1, GIB + growth);
     (sim, volume)
@@ -57,7 +56,7 @@ impl Layer for Analysing {
 #[test]
 fn a_volume_grows_although_the_analysis_of_its_fragmentation_never_ends() {
     let (sim, volume) = grown(16 << 40);
-    let node = Node::new(Arc::new(Layered::around(sim.process(), Analysing)), Config::default());
+    let node = layered(&sim, Analysing);
     for size in [2 * GIB, 0] {
         node.run(&resize(volume, size)).unwrap();
         let expected = if size == 0 { (16 << 40) + GIB - 17 * MIB } else { size };
@@ -88,7 +87,7 @@ fn a_partition_is_found_by_its_offset_if_the_entries_of_the_table_have_another_o
     let numbers: Vec<_> = sim.disk(1).unwrap().partitions.iter().map(|partition| partition.number).collect();
     assert_eq!(numbers, [1, 3, 2]);
     let node = node_on(&sim);
-    let volumes = node.run(&ListVolumesOnDisk { disk: DiskNumber(1), partition: 0 }).unwrap();
+    let volumes = node.run(&volumes_of(1)).unwrap();
     for volume in volumes {
         node.run(&resize(volume, 0)).unwrap();
     }
@@ -139,40 +138,14 @@ fn a_disk_that_the_provider_knows_by_the_number_of_another_one_is_not_changed() 
     assert!(sim.grow_disk(1, 2 * GIB) && sim.grow_disk(2, 2 * GIB));
     let partitions = || format!("{:?} {:?}", sim.disk(1).unwrap().partitions, sim.disk(2).unwrap().partitions);
     let before = partitions();
-    let node = Node::new(Arc::new(Layered::around(sim.process(), Exchanged)), Config::default());
+    let node = layered(&sim, Exchanged);
     let error = refused(&node, &resize(volume, 0), Kind::FailedPrecondition);
-    assert!(error.to_string().contains("is not the disk that is open"), "{error}");
+    assert!(error.to_string().contains("was replaced: the storage provider reports"), "{error}");
     assert_eq!(partitions(), before);
 }
 
 #[test]
-fn a_disk_that_takes_the_number_of_the_volumes_disk_is_never_changed() {
-    let (sim, volume) = grown(GIB);
-    let (node, trace) = traced(&sim, NoProbe);
-    node.run(&resize(volume, 0)).unwrap();
-    let calls = trace.counts().primitives;
-    assert!(calls > 20, "{calls}");
-    for (nth, returns) in (0..calls).flat_map(|nth| [(nth, false), (nth, true)]) {
-        let (sim, volume) = grown(GIB);
-        let other = sim.clone();
-        let replaced = Race::before(nth, move || {
-            let removed = other.detach_disk(1).unwrap();
-            let content = os_sim::Content::Partitioned;
-            let same = DiskDescription { content, file_system: Some("NTFS".into()), ..DiskDescription::new(GIB) };
-            assert_eq!(other.attach_disk(&same, true), Ok(1));
-            assert!(other.grow_disk(1, 2 * GIB));
-            if returns {
-                assert_eq!(other.reattach_disk(removed, true), 2);
-            }
-        });
-        let outcome = probed(&sim, replaced).run(&resize(volume, 0));
-        assert!(length(&sim) < GIB, "before call {nth}: {outcome:?}");
-        sim.invariants().unwrap();
-    }
-}
-
-#[test]
-fn growth_of_less_than_a_mebibyte_is_ignored_without_wmi() {
+fn contract_26_growth_of_less_than_100_mib_is_used_and_less_than_one_is_ignored_without_wmi() {
     for (growth, used) in [(512, 0), (MIB / 2, 0), (MIB, MIB), (MIB * 5 / 2, 2 * MIB)] {
         let (sim, volume) = grown(growth);
         let (before, (node, trace)) = (length(&sim), traced(&sim, NoProbe));
@@ -183,7 +156,7 @@ fn growth_of_less_than_a_mebibyte_is_ignored_without_wmi() {
 }
 
 #[test]
-fn a_partition_grows_by_at_least_one_mebibyte() {
+fn contract_26_a_partition_grows_by_at_least_one_mebibyte() {
     let (sim, volume) = grown(GIB);
     let before = length(&sim);
     for (more, gained) in [(0, 0), (MIB - 1, 0), (MIB, MIB)] {
@@ -232,8 +205,9 @@ fn growth_that_was_undone_is_not_reported_as_success() {
 
 #[test]
 fn a_file_system_smaller_than_its_partition_is_extended_if_it_is_ntfs() {
-    for (name, fills) in [("NTFS", true), ("ReFS", false)] {
-        let sim = os_sim::node().disk(GIB).partitioned().formatted(name).file_system_of(GIB / 2).build();
+    for (name, sector, fills) in [("NTFS", 512, true), ("NTFS", 4096, true), ("ReFS", 512, false)] {
+        let disk = os_sim::node().disk(GIB).sector_size(sector).partitioned().formatted(name);
+        let sim = disk.file_system_of(GIB / 2).build();
         let node = node_on(&sim);
         let volume = volume_on(&node, 1);
         node.run(&resize(volume, 0)).unwrap();
@@ -251,7 +225,7 @@ fn a_file_system_is_extended_if_at_least_one_mebibyte_is_missing() {
     // NTFS reserves the last cluster.
     let full = GIB - 17 * MIB + 4096;
     for (missing, extended) in [(4096, 0), (MIB - 4096, 0), (MIB, 1)] {
-        let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").file_system_of(full - missing).build();
+        let sim = ntfs().file_system_of(full - missing).build();
         let (node, trace) = traced(&sim, NoProbe);
         let volume = volume_on(&node, 1);
         node.run(&resize(volume, 0)).unwrap();
@@ -263,7 +237,7 @@ fn a_file_system_is_extended_if_at_least_one_mebibyte_is_missing() {
 fn a_file_system_whose_size_cannot_be_read_is_an_error() {
     let (sim, volume) = grown(0);
     for code in [OsError::IO_DEVICE, OsError::CRC, OsError::FVE_LOCKED_VOLUME] {
-        let broken = Fault::each(|call| call.primitive == "query_fs FullSize", When::Before, FaultAction::Fail(code));
+        let broken = failing("query_fs FullSize", code);
         let error = probed(&sim, broken).run(&resize(volume, 0)).unwrap_err();
         assert_eq!(error.code(), Some(code));
     }

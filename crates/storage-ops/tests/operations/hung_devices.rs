@@ -8,16 +8,16 @@ use std::time::Duration;
 use faults::{Call, FaultAction, Layer, Layered, Probe, Probed};
 use os::abi::{BusType, STORAGE_PORT_INTERFACE};
 use os::{Os, OsError, OsResult, U16String, Uuid};
-use os_sim::{DiskDescription, Process, Sim};
+use os_sim::{DiskDescription, Sim};
 use storage_ops::inspect::Inspector;
 use storage_ops::{
-    Config, DiskNumber, Error, Executor, GetDiskNumberByName, Kind, ListDiskIds, ListVolumesOnDisk, Node, Operation,
-    PartitionDisk, Rescan, SetDiskState, VolumeId,
+    Config, DiskNumber, Error, Executor, GetDiskNumberByName, Kind, ListDiskIds, Node, Operation, PartitionDisk,
+    Rescan, VolumeId,
 };
 
 use crate::executor::settled;
-use crate::setup::{GIB, NoProbe, add_partition, node_on, traced, volume_on};
-use crate::shares::spawn_for;
+use crate::quotas::spawn_for;
+use crate::setup::{GIB, NoProbe, PARTITION, add_partition, node_on, set_online, traced, volume_on, volumes_of};
 
 const EXTENTS: &str = "control VOLUME_GET_VOLUME_DISK_EXTENTS";
 const UPDATE: &str = "control DISK_UPDATE_PROPERTIES";
@@ -36,7 +36,7 @@ struct HangingNode {
 
 /// A probe by which calls hang.
 struct Hangs {
-    process: Arc<Process>,
+    process: Arc<Sim>,
     calls: Mutex<Vec<HungCall>>,
     is_over: AtomicBool,
     begun: AtomicUsize,
@@ -182,10 +182,6 @@ fn with_hung_volume() -> HangingNode {
     HangingNode::new(sim, extents_of(&[volume]))
 }
 
-fn volumes_of(disk: u32) -> ListVolumesOnDisk {
-    ListVolumesOnDisk { disk: DiskNumber(disk), partition: 0 }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_does_not_answer_blocks_no_listing_and_is_listed_when_it_answers() {
     let node = HangingNode::new(with_nvme(), vec![of_nvme(PROPERTY)]);
@@ -263,7 +259,7 @@ async fn volumes_that_do_not_answer_are_each_asked_once() {
 async fn a_volume_that_does_not_answer_is_flushed_before_its_disk_is_taken_offline() {
     let node = with_hung_volume();
     let volume = volume_on(&node_on(&node.sim), 1);
-    node.run(SetDiskState { disk: DiskNumber(1), online: false }).await.unwrap();
+    node.run(set_online(1, false)).await.unwrap();
     assert!(node.sim.disk(1).unwrap().offline);
     assert_eq!(node.count(), (1, 1));
     assert!(node.has_flushed(volume), "the storage provider knows it");
@@ -276,8 +272,8 @@ async fn a_disk_that_does_not_answer_hides_none_of_its_volumes() {
     let node = HangingNode::new(sim, vec![of_nvme(PROPERTY)]);
     assert_eq!(node.run(ListDiskIds).await.unwrap().len(), 2, "without one of three");
     assert_eq!(node.run(volumes_of(1)).await.unwrap(), [volume]);
-    node.run(PartitionDisk { disk: DiskNumber(1) }).await.unwrap();
-    node.run(SetDiskState { disk: DiskNumber(1), online: false }).await.unwrap();
+    node.run(PARTITION).await.unwrap();
+    node.run(set_online(1, false)).await.unwrap();
     assert!(node.has_flushed(volume));
     assert_eq!(node.executor.node().fallbacks(), []);
     assert_eq!(node.count(), (1, 1));
@@ -303,7 +299,7 @@ fn the_other_readings_of_a_node_on_which_a_device_does_not_answer_are_returned()
 async fn a_volume_that_does_not_answer_keeps_no_lock_of_another_disk() {
     let node = with_hung_volume();
     for online in [false, true] {
-        node.run(SetDiskState { disk: DiskNumber(2), online }).await.unwrap();
+        node.run(set_online(2, online)).await.unwrap();
         assert_eq!(node.sim.disk(2).unwrap().offline, !online);
     }
     node.run(PartitionDisk { disk: DiskNumber(3) }).await.unwrap();

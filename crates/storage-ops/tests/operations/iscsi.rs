@@ -1,13 +1,12 @@
 //! Tests of the operations on the iSCSI initiator.
 
-use crate::setup::{GIB, NoProbe, failing, node_on, probed, provider, refused, traced};
-use std::sync::Arc;
+use crate::setup::{GIB, NoProbe, failing, failing_once, layered, node_on, probed, provider, refused, traced};
 
-use faults::{Fault, FaultAction, Layer, Layered, Race, When};
+use faults::{Fault, FaultAction, Layer, Race, When};
 use os::{Access, Instance, Namespace, NtPath, Open, Options, Os, OsError, OsResult, Time, Value, Wmi};
 use os_sim::Sim;
 use storage_ops::{
-    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetDiskStats,
+    AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetDiskStats,
     GetTargetDisks, Iqn, Kind, ListTargetPortals, Node, RemoveTargetPortal, Secret, ServiceName, SetMutualChapSecret,
     StartService, TargetPortal,
 };
@@ -35,6 +34,18 @@ fn sim() -> Sim {
 
 fn portal() -> TargetPortal {
     TargetPortal::parse("10.0.0.5", 0).unwrap()
+}
+
+/// Returns a node that knows the portal and its targets.
+fn discovered(sim: &Sim) -> Node {
+    let node = node_on(sim);
+    node.run(&AddTargetPortal { portal: portal() }).unwrap();
+    node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+    node
+}
+
+fn plain() -> Iqn {
+    Iqn::parse(PLAIN).unwrap()
 }
 
 fn connect(iqn: &str, authentication: Authentication, secret: &str) -> ConnectTarget {
@@ -66,7 +77,7 @@ fn contract_30_port_0_is_3260_and_adding_twice_succeeds() {
 fn contract_30_connecting_and_disconnecting_twice_succeeds_and_an_unconnected_target_has_no_disks() {
     let sim = sim();
     let node = node_on(&sim);
-    let iqn = Iqn::parse(PLAIN).unwrap();
+    let iqn = plain();
     let disks = GetTargetDisks { portal: portal(), iqn: iqn.clone() };
     refused(&node, &disks, Kind::NotFound);
     node.run(&AddTargetPortal { portal: portal() }).unwrap();
@@ -88,9 +99,7 @@ fn contract_30_connecting_and_disconnecting_twice_succeeds_and_an_unconnected_ta
 #[test]
 fn a_target_checks_the_chap_secret_and_the_initiator_the_mutual_one() {
     let sim = sim();
-    let node = node_on(&sim);
-    node.run(&AddTargetPortal { portal: portal() }).unwrap();
-    node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+    let node = discovered(&sim);
     refused(&node, &connect(CHAP, Authentication::None, ""), Kind::FailedPrecondition);
     refused(&node, &connect(CHAP, Authentication::OneWayChap, "wrong-wrong-1"), Kind::FailedPrecondition);
     node.run(&connect(CHAP, Authentication::OneWayChap, "secret-secret")).unwrap();
@@ -130,9 +139,7 @@ fn a_target_name_has_up_to_223_bytes_and_one_of_three_prefixes() {
 #[test]
 fn connecting_a_target_returns_as_soon_as_its_disks_have_arrived() {
     let sim = sim();
-    let node = node_on(&sim);
-    node.run(&AddTargetPortal { portal: portal() }).unwrap();
-    node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+    let node = discovered(&sim);
     let before = sim.now();
     node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
     assert_eq!(sim.now(), before);
@@ -144,7 +151,7 @@ fn a_persistent_session_is_not_restored_after_it_was_disconnected() {
     for persistent in [false, true] {
         let sim = sim();
         let (node, trace) = traced(&sim, NoProbe);
-        let iqn = Iqn::parse(PLAIN).unwrap();
+        let iqn = plain();
         node.run(&AddTargetPortal { portal: portal() }).unwrap();
         node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
         node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
@@ -172,10 +179,9 @@ fn a_portal_that_does_not_answer_is_not_left_behind() {
 
 /// Returns a node that is connected to [`PLAIN`], with this fault.
 fn connected(sim: &Sim, fault: Fault) -> (Node, DisconnectTarget) {
-    let node = node_on(sim);
-    node.run(&AddTargetPortal { portal: portal() }).unwrap();
+    let node = discovered(sim);
     node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
-    (probed(sim, fault), DisconnectTarget { portal: portal(), iqn: Iqn::parse(PLAIN).unwrap() })
+    (probed(sim, fault), DisconnectTarget { portal: portal(), iqn: plain() })
 }
 
 const CONNECT: &str = "wmi call MSFT_iSCSITarget.Connect";
@@ -185,7 +191,7 @@ const DISCONNECT: &str = "wmi call MSFT_iSCSITarget.Disconnect";
 fn a_session_that_is_busy_for_a_while_ends() {
     for code in [OsError::ISDSC_SESSION_BUSY, OsError::ISDSC_DEVICE_BUSY_ON_SESSION] {
         let sim = sim();
-        let busy = Fault::at(0, When::Before, FaultAction::Fail(code)).among(|call| call.primitive == DISCONNECT);
+        let busy = failing_once(DISCONNECT, code);
         let (node, disconnect) = connected(&sim, busy);
         node.run(&disconnect).unwrap();
         assert_eq!(sim.disks().len(), 1);
@@ -243,7 +249,7 @@ fn both_sessions_of_a_target_are_disconnected_after_a_restart() {
     }
     sim.reboot();
     node.run(&StartService { name: ServiceName::parse("MSiSCSI").unwrap() }).unwrap();
-    let disks = GetTargetDisks { portal: portal(), iqn: Iqn::parse(PLAIN).unwrap() };
+    let disks = GetTargetDisks { portal: portal(), iqn: plain() };
     assert_eq!(node.run(&disks).unwrap().len(), 1, "both sessions lead to one disk");
     node.run(&disconnect).unwrap();
     assert!(node.run(&disks).unwrap().is_empty());
@@ -297,12 +303,10 @@ impl Layer for NoConnections {
 #[test]
 fn a_connected_target_without_sessions_is_not_reported_as_disconnected() {
     let sim = sim();
-    let node = node_on(&sim);
-    node.run(&AddTargetPortal { portal: portal() }).unwrap();
-    node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+    let node = discovered(&sim);
     node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
-    let without = Node::new(Arc::new(Layered::around(sim.process(), NoSessions)), Config::default());
-    let disconnect = DisconnectTarget { portal: portal(), iqn: Iqn::parse(PLAIN).unwrap() };
+    let without = layered(&sim, NoSessions);
+    let disconnect = DisconnectTarget { portal: portal(), iqn: plain() };
     let error = refused(&without, &disconnect, Kind::FailedPrecondition);
     assert!(error.to_string().contains("no session"), "{error}");
     node.run(&disconnect).unwrap();
@@ -341,12 +345,12 @@ fn connect_at(address: &str) -> ConnectTarget {
 }
 
 fn disconnect_at(address: &str) -> DisconnectTarget {
-    DisconnectTarget { portal: at(address), iqn: Iqn::parse(PLAIN).unwrap() }
+    DisconnectTarget { portal: at(address), iqn: plain() }
 }
 
 /// Returns the sizes of the disks.
 fn disks_at(node: &Node, address: &str) -> Vec<u64> {
-    let disks = node.run(&GetTargetDisks { portal: at(address), iqn: Iqn::parse(PLAIN).unwrap() }).unwrap();
+    let disks = node.run(&GetTargetDisks { portal: at(address), iqn: plain() }).unwrap();
     disks.into_iter().map(|disk| node.run(&GetDiskStats { disk }).unwrap()).collect()
 }
 
@@ -381,7 +385,7 @@ fn a_target_that_the_portal_does_not_offer_is_unknown_there_though_it_is_connect
     let node = node_on(&sim);
     node.run(&connect_at("10.0.0.6")).unwrap();
     refused(&node, &connect_at("10.0.0.5"), Kind::NotFound);
-    let disks = GetTargetDisks { portal: portal(), iqn: Iqn::parse(PLAIN).unwrap() };
+    let disks = GetTargetDisks { portal: portal(), iqn: plain() };
     refused(&node, &disks, Kind::NotFound);
     // Names are compared without regard to case.
     let upper = ConnectTarget { iqn: Iqn::parse(&PLAIN.to_uppercase()).unwrap(), ..connect_at("10.0.0.6") };
@@ -449,7 +453,7 @@ fn a_portal_that_is_given_by_name_is_compared_by_its_port() {
 fn a_session_without_a_connection_is_ended_but_not_used() {
     let sim = sim();
     let (_, disconnect) = connected(&sim, failing("none", OsError::GEN_FAILURE));
-    let without = Node::new(Arc::new(Layered::around(sim.process(), NoConnections)), Config::default());
+    let without = layered(&sim, NoConnections);
     let error = refused(&without, &connect(PLAIN, Authentication::None, ""), Kind::FailedPrecondition);
     assert!(error.to_string().contains("without a connection"), "{error}");
     without.run(&disconnect).unwrap();

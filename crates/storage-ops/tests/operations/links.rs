@@ -1,20 +1,20 @@
 //! Tests of links that Windows treats in a special way: without the privilege, with targets that cannot be followed, and
 //! reparse points that are no links.
 
-use crate::setup::{GIB, NoProbe, failing, node_on, path, probed, refused, traced};
-use faults::{Fault, FaultAction, When};
+use crate::setup::{
+    NoProbe, closest, contents, exists, failing_once, is_link, link, mounted_at, node_on, path, probed, refused, rmdir,
+    traced,
+};
+use faults::Fault;
 use os::abi::{ControlCode, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
 use os::{Access, NtPath, Open, Options, Os, OsError, U16String};
 use os_sim::Sim;
-use storage_ops::{
-    Config, CreateSymlink, FallbackCount, GetClosestVolumeIdFromTargetPath, GetVolumeIdFromTargetPath, IsSymlink, Kind,
-    Mkdir, Node, PathExists, Rmdir, RmdirContents,
-};
+use storage_ops::{Config, CreateSymlink, FallbackCount, GetClosestVolumeIdFromTargetPath, IsSymlink, Kind, Node};
 
 const POD: &str = r"C:\var\lib\kubelet\pods\p";
 
-fn link() -> CreateSymlink {
-    CreateSymlink { source: path(r"\pods\p"), target: path(r"\pods\l") }
+fn new_link() -> CreateSymlink {
+    link(r"\pods\p", r"\pods\l")
 }
 
 /// The reparse point of a placeholder of cloud storage, whose tag has the bit of directories.
@@ -60,14 +60,14 @@ fn a_pipe_or_mailslot_of_a_server_is_not_opened_through_a_link() {
         let (node, trace) = traced(&sim, NoProbe);
         for link in [r"\pods\l", r"\pods\p\l"] {
             let below = path(&format!(r"{link}\x"));
-            refused(&node, &GetVolumeIdFromTargetPath { target: path(link) }, Kind::FailedPrecondition);
-            refused(&node, &GetClosestVolumeIdFromTargetPath { target: path(link) }, Kind::FailedPrecondition);
+            refused(&node, &mounted_at(link), Kind::FailedPrecondition);
+            refused(&node, &closest(link), Kind::FailedPrecondition);
             refused(&node, &IsSymlink { path: below.clone() }, Kind::FailedPrecondition);
             refused(&node, &GetClosestVolumeIdFromTargetPath { target: below }, Kind::FailedPrecondition);
         }
         // It leads to a link, which exists and is not followed.
-        assert!(node.run(&IsSymlink { path: path(r"\pods\p\l") }).unwrap());
-        refused(&node, &IsSymlink { path: path(r"\pods\l") }, Kind::FailedPrecondition);
+        assert!(node.run(&is_link(r"\pods\p\l")).unwrap());
+        refused(&node, &is_link(r"\pods\l"), Kind::FailedPrecondition);
         let calls = trace.take();
         let opens = calls.iter().map(|record| &record.call).filter(|call| call.primitive == "open");
         // A final link is opened itself, and no path leads through one.
@@ -82,7 +82,7 @@ fn a_pipe_or_mailslot_of_a_server_is_not_opened_through_a_link() {
     sim.external().mkdir_all(r"C:\var\lib\kubelet\pods\l").unwrap();
     set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\l", &mount_point(r"\??\UNC\files\one\pipe"));
     let (node, trace) = traced(&sim, NoProbe);
-    let _ = node.run(&IsSymlink { path: path(r"\pods\l") });
+    let _ = node.run(&is_link(r"\pods\l"));
     assert!(trace.take().iter().any(|record| record.call.object.contains(r"UNC\files\one")));
 }
 
@@ -99,10 +99,10 @@ fn a_device_or_pipe_that_a_link_names_is_not_opened_by_name() {
         let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\l").build();
         set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\l", &mount_point(target));
         let (node, trace) = traced(&sim, NoProbe);
-        let _ = node.run(&IsSymlink { path: path(r"\pods\l") });
-        let _ = node.run(&GetVolumeIdFromTargetPath { target: path(r"\pods\l\x") });
-        let _ = node.run(&GetClosestVolumeIdFromTargetPath { target: path(r"\pods\l") });
-        refused(&node, &PathExists { path: path(r"\pods\l\x"), context: None }, Kind::FailedPrecondition);
+        let _ = node.run(&is_link(r"\pods\l"));
+        let _ = node.run(&mounted_at(r"\pods\l\x"));
+        let _ = node.run(&closest(r"\pods\l"));
+        refused(&node, &exists(r"\pods\l\x"), Kind::FailedPrecondition);
         let calls = trace.take();
         let opens: Vec<_> = calls.iter().map(|record| &record.call).filter(|call| call.primitive == "open").collect();
         assert!(opens.len() > 3 && opens.iter().all(|call| call.object.starts_with(r"\??\C:\")), "{opens:?}");
@@ -114,34 +114,15 @@ fn an_account_without_the_privilege_is_told_which_right_it_needs() {
     let sim = os_sim::node().dir(POD).build();
     let node = Node::new(sim.process_without_symlink_privilege(), Config::default());
     let before = sim.snapshot();
-    let error = refused(&node, &link(), Kind::PermissionDenied);
+    let error = refused(&node, &new_link(), Kind::PermissionDenied);
     assert_eq!(error.code(), Some(OsError::PRIVILEGE_NOT_HELD));
     assert!(error.to_string().contains("(SeCreateSymbolicLinkPrivilege): a required privilege"), "{error}");
     assert_eq!(sim.snapshot(), before);
 }
 
-#[test]
-fn a_link_is_created_on_a_file_system_that_cannot_keep_one_opened_to_be_deleted() {
-    for code in [OsError::INVALID_FUNCTION, OsError::NOT_SUPPORTED, OsError::INVALID_PARAMETER] {
-        let sim = os_sim::node().dir(POD).build();
-        let keeping = || failing("set DispositionEx", code);
-        probed(&sim, keeping()).run(&link()).unwrap();
-        assert_eq!(sim.external().read_link(r"C:\var\lib\kubelet\pods\l").unwrap(), POD);
-
-        let sim = os_sim::node().dir(POD).build();
-        let setting = Fault::at(1, When::Before, FaultAction::Fail(OsError::DISK_FULL))
-            .among(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT");
-        let probes: Vec<std::sync::Arc<dyn faults::Probe>> =
-            vec![std::sync::Arc::new(keeping()), std::sync::Arc::new(setting)];
-        let (node, before) = (probed(&sim, probes), sim.snapshot());
-        refused(&node, &link(), Kind::FailedPrecondition);
-        assert_eq!(sim.snapshot(), before, "nothing incomplete is left behind");
-    }
-}
-
 /// A file system that does not make a link of an object that is deleted when it is closed.
 fn refusing_unkept(primitive: &'static str, code: OsError) -> Fault {
-    Fault::at(0, When::Before, FaultAction::Fail(code)).among(move |call| call.primitive == primitive)
+    failing_once(primitive, code)
 }
 
 #[test]
@@ -150,7 +131,7 @@ fn a_link_is_created_as_go_does_if_windows_refuses_the_way_that_leaves_nothing_b
         for code in [OsError::ACCESS_DENIED, OsError::DELETE_PENDING, OsError::NOT_SUPPORTED, OsError(0xe000_0abc)] {
             let sim = os_sim::node().dir(POD).build();
             let node = probed(&sim, refusing_unkept(step, code));
-            node.run(&link()).unwrap_or_else(|error| panic!("{step}, {code}: {error}"));
+            node.run(&new_link()).unwrap_or_else(|error| panic!("{step}, {code}: {error}"));
             assert_eq!(sim.external().read_link(r"C:\var\lib\kubelet\pods\l").unwrap(), POD);
             let count = FallbackCount { call: "create_link", code: Some(code.0), count: 1 };
             assert_eq!(node.fallbacks(), [count], "{step}");
@@ -158,7 +139,7 @@ fn a_link_is_created_as_go_does_if_windows_refuses_the_way_that_leaves_nothing_b
         for code in [OsError::DISK_FULL, OsError::WRITE_PROTECT] {
             let sim = os_sim::node().dir(POD).build();
             let (node, before) = (probed(&sim, refusing_unkept(step, code)), sim.snapshot());
-            assert_eq!(node.run(&link()).unwrap_err().code(), Some(code), "{step}");
+            assert_eq!(node.run(&new_link()).unwrap_err().code(), Some(code), "{step}");
             assert_eq!((sim.snapshot(), node.fallbacks()), (before, vec![]), "{step}, {code}");
         }
     }
@@ -170,8 +151,8 @@ fn a_link_whose_target_is_not_a_valid_path_leads_nowhere() {
         let sim = os_sim::node().dir(POD).build();
         set_reparse_point(&sim, POD, &mount_point(target));
         let node = node_on(&sim);
-        assert!(!node.run(&IsSymlink { path: path(POD) }).unwrap(), "{target}");
-        let error = refused(&node, &GetVolumeIdFromTargetPath { target: path(POD) }, Kind::NotFound);
+        assert!(!node.run(&is_link(POD)).unwrap(), "{target}");
+        let error = refused(&node, &mounted_at(POD), Kind::NotFound);
         assert!(error.to_string().contains("because it does not exist"), "{error}");
     }
 }
@@ -183,27 +164,10 @@ fn a_directory_with_a_tag_that_is_no_link_is_removed_with_its_contents() {
         set_reparse_point(&sim, directory, &PLACEHOLDER);
     }
     let node = node_on(&sim);
-    node.run(&RmdirContents { path: path(POD) }).unwrap();
+    node.run(&contents(POD)).unwrap();
     assert!(sim.external().read_dir(POD).unwrap().is_empty());
     sim.external().mkdir_all(r"C:\var\lib\kubelet\pods\p\cloud\sub").unwrap();
     set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\p\cloud", &PLACEHOLDER);
-    node.run(&Rmdir { path: path(POD), context: None, force: true }).unwrap();
+    node.run(&rmdir(POD, true)).unwrap();
     assert!(!sim.external().exists(POD));
-}
-
-#[test]
-fn an_empty_working_directory_that_becomes_a_mount_point_is_opened_again() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
-    let kubelet = r"C:\var\lib\kubelet";
-    for directory in ["pods", "plugins"] {
-        sim.external().remove_all(&format!(r"{kubelet}\{directory}")).unwrap();
-    }
-    let node = node_on(&sim);
-    let exists = PathExists { path: path(r"\pods"), context: None };
-    assert!(!node.run(&exists).unwrap());
-    sim.external().set_mount_point(kubelet, sim.volume_on(1).unwrap().id).unwrap();
-    node.run(&Mkdir { path: path(r"\pods\p"), context: None }).unwrap();
-    assert!(node.run(&exists).unwrap());
-    let created = sim.external().exists(&format!(r"{}pods\p", sim.volume_on(1).unwrap().name()));
-    assert!(created, "the directory is on the mounted volume");
 }

@@ -1,28 +1,23 @@
 //! Tests of mount points: what can be mounted where, and which volume a mount point has.
 
-use crate::setup::{self, GIB, NoProbe, node_on, path, probed, refused, resize, traced, volume_on};
+use crate::setup::{
+    GIB, MOUNT, NoProbe, failing, layered, mount, mounted_at, node_on, ntfs, probed, refused, resize, traced, unmount,
+    volume_on, volumes_of,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use faults::{Fault, FaultAction, Layer, Layered, Probe, Race, When};
-use os::{CallStatus, MethodCall, Os, OsError, OsResult, Returned, Time, U16Str, U16String, Wmi};
-use storage_ops::{
-    Config, FormatVolume, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath, HostPath, Kind, ListVolumesOnDisk,
-    MountVolume, UnmountVolume, VolumeId, WriteVolumeCache,
-};
-
-const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
-
-fn mounted_at(text: &str) -> GetVolumeIdFromTargetPath {
-    GetVolumeIdFromTargetPath { target: HostPath::parse(text).unwrap() }
-}
+use faults::{Fault, FaultAction, Layer, Probe, Race, When};
+use os::{CallStatus, MethodCall, Os, OsError, OsResult, Returned, Time, U16Str, U16String, Value, Wmi};
+use os_sim::Sim;
+use storage_ops::{FormatVolume, GetDiskNumberFromVolumeId, Kind, Node, VolumeId, WriteVolumeCache};
 
 #[test]
 fn a_file_is_refused_as_a_mount_target() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").file(MOUNT, "data").build();
+    let sim = ntfs().file(MOUNT, "data").build();
     let (node, trace) = traced(&sim, NoProbe);
     let volume = volume_on(&node, 1);
-    let error = refused(&node, &MountVolume { volume, target: path(MOUNT) }, Kind::FailedPrecondition);
+    let error = refused(&node, &mount(volume, MOUNT), Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::DIRECTORY));
     assert_eq!(trace.counts().of("set_volume_mount_point"), 0);
 }
@@ -41,7 +36,7 @@ fn a_mount_that_another_program_replaces_is_not_reported_as_success() {
     })
     .among(|call| call.primitive == "control FSCTL_GET_REPARSE_POINT");
     let node = probed(&sim, replaced);
-    let error = refused(&node, &MountVolume { volume: one, target: path(MOUNT) }, Kind::Internal);
+    let error = refused(&node, &mount(one, MOUNT), Kind::Internal);
     assert!(error.to_string().ends_with("the directory is not a mount point of the volume"), "{error}");
 }
 
@@ -56,13 +51,13 @@ fn the_target_and_its_parents_cannot_be_renamed_while_a_volume_is_being_mounted(
         }
     })
     .among(|call| call.primitive == "set_volume_mount_point");
-    probed(&sim, moved).run(&MountVolume { volume, target: path(MOUNT) }).unwrap();
+    probed(&sim, moved).run(&mount(volume, MOUNT)).unwrap();
     sim.external().rename(r"C:\var\lib\kubelet\plugins", r"C:\var\lib\kubelet\away").unwrap();
 }
 
 #[test]
 fn contract_25_the_volume_of_a_link_is_that_of_its_target() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+    let sim = ntfs().mounted(MOUNT).build();
     let (node, external) = (node_on(&sim), sim.external());
     let volume = volume_on(&node, 1);
     external.mkdir(&format!(r"{MOUNT}\sub")).unwrap();
@@ -71,7 +66,11 @@ fn contract_25_the_volume_of_a_link_is_that_of_its_target() {
     // A link on the volume to its root, which is mounted, and one to a directory of the volume, which is not.
     external.symlink(&out, MOUNT).unwrap();
     external.symlink(&format!(r"{MOUNT}\across"), &format!(r"{MOUNT}\sub")).unwrap();
-    for text in [&into, &out] {
+    // A link of a pod, and a link to that link.
+    let (a, b) = (r"C:\var\lib\kubelet\pods\a".to_owned(), r"C:\var\lib\kubelet\pods\b".to_owned());
+    external.symlink(&a, MOUNT).unwrap();
+    external.symlink(&b, &a).unwrap();
+    for text in [&into, &out, &a, &b, MOUNT] {
         assert_eq!(node.run(&mounted_at(text)).unwrap(), volume, "{text}");
     }
     refused(&node, &mounted_at(&format!(r"{MOUNT}\across")), Kind::NotFound);
@@ -79,7 +78,7 @@ fn contract_25_the_volume_of_a_link_is_that_of_its_target() {
 
 #[test]
 fn contract_08_a_path_that_cannot_be_opened_is_not_reported_unmounted() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+    let sim = ntfs().mounted(MOUNT).build();
     // The mount point itself, and its target.
     for nth in [0, 1] {
         for (code, kind) in [
@@ -106,15 +105,7 @@ fn a_mounted_volume_without_a_file_system_is_found_by_its_mount_point() {
 
 #[test]
 fn a_volume_that_spans_disks_is_refused_and_left_unchanged() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .formatted("NTFS")
-        .mounted(MOUNT)
-        .spanned(2, GIB / 2)
-        .disk(GIB)
-        .dir(r"C:\var\lib\kubelet\pods\p")
-        .build();
+    let sim = ntfs().mounted(MOUNT).spanned(2, GIB / 2).disk(GIB).dir(r"C:\var\lib\kubelet\pods\p").build();
     let (node, before) = (node_on(&sim), sim.snapshot());
     let volume = VolumeId::parse(&format!(r"\\?\Volume{{{}}}\", sim.volume_on(1).unwrap().id)).unwrap();
     let error = refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::FailedPrecondition);
@@ -124,31 +115,31 @@ fn a_volume_that_spans_disks_is_refused_and_left_unchanged() {
     );
     refused(&node, &FormatVolume { volume }, Kind::FailedPrecondition);
     refused(&node, &resize(volume, 0), Kind::FailedPrecondition);
-    refused(&node, &MountVolume { volume, target: path(r"\pods\p") }, Kind::FailedPrecondition);
-    refused(&node, &UnmountVolume { volume, target: path(MOUNT) }, Kind::FailedPrecondition);
+    refused(&node, &mount(volume, r"\pods\p"), Kind::FailedPrecondition);
+    refused(&node, &unmount(volume, MOUNT), Kind::FailedPrecondition);
     // The simulated partition table of the second disk does not list its part of the volume.
     for (disk, kind) in [(1, Kind::FailedPrecondition), (2, Kind::NotFound)] {
-        refused(&node, &ListVolumesOnDisk { disk: storage_ops::DiskNumber(disk), partition: 0 }, kind);
+        refused(&node, &volumes_of(disk), kind);
     }
     assert_eq!(sim.snapshot(), before);
 }
 
 #[test]
 fn contract_24_unmounting_a_write_protected_volume_succeeds() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").read_only().mounted(MOUNT).build();
+    let sim = ntfs().read_only().mounted(MOUNT).build();
     let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     node.run(&WriteVolumeCache { volume }).unwrap();
-    node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
+    node.run(&unmount(volume, MOUNT)).unwrap();
     assert!(!sim.external().is_link(MOUNT));
 }
 
 #[test]
 fn a_failed_flush_and_a_missing_volume_have_their_own_errors() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let sim = ntfs().build();
     let volume = volume_on(&node_on(&sim), 1);
-    let broken = Fault::each(|call| call.primitive == "flush", When::Before, FaultAction::Fail(OsError::IO_DEVICE));
-    let error = refused(&setup::probed(&sim, broken), &WriteVolumeCache { volume }, Kind::FailedPrecondition);
+    let broken = failing("flush", OsError::IO_DEVICE);
+    let error = refused(&probed(&sim, broken), &WriteVolumeCache { volume }, Kind::FailedPrecondition);
     assert!(error.to_string().contains(": the cache of the volume could not be written to its disk: "), "{error}");
     assert_eq!(error.code(), Some(OsError::IO_DEVICE));
     sim.detach_disk(1);
@@ -159,11 +150,7 @@ fn a_failed_flush_and_a_missing_volume_have_their_own_errors() {
 #[test]
 fn a_format_that_failed_is_not_waited_for() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
-    let failed = Fault::each(
-        |call| call.primitive == "wmi call MSFT_Volume.Format",
-        When::Before,
-        FaultAction::Fail(OsError::WBEM_FAILED),
-    );
+    let failed = failing("wmi call MSFT_Volume.Format", OsError::WBEM_FAILED);
     let node = probed(&sim, failed);
     let (volume, before) = (volume_on(&node, 1), sim.now());
     refused(&node, &FormatVolume { volume }, Kind::Internal);
@@ -183,10 +170,10 @@ fn a_volume_is_mounted_and_unmounted_if_the_mount_manager_needs_the_directory_fo
         probed(&sim, vec![fault(first, OsError::SHARING_VIOLATION), fault(second, OsError::WBEM_FAILED)])
     };
     let node = once("set_volume_mount_point", "wmi call MSFT_Partition.AddAccessPath");
-    node.run(&MountVolume { volume, target: path(MOUNT) }).unwrap();
+    node.run(&mount(volume, MOUNT)).unwrap();
     assert_eq!(node.run(&mounted_at(MOUNT)).unwrap(), volume);
     let node = once("delete_volume_mount_point", "wmi call MSFT_Partition.RemoveAccessPath");
-    node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
+    node.run(&unmount(volume, MOUNT)).unwrap();
     assert!(!sim.external().is_link(MOUNT));
 }
 
@@ -208,18 +195,6 @@ impl Layer for MountsElsewhere {
     }
 }
 
-#[test]
-fn a_mount_that_came_to_be_elsewhere_is_undone() {
-    let sim = os_sim::node().dir(MOUNT).dir(r"C:\elsewhere").disk(GIB).partitioned().formatted("NTFS");
-    let sim = sim.mounted(r"C:\before").build();
-    let volume = volume_on(&node_on(&sim), 1);
-    let before = sim.snapshot();
-    let layered = Layered::around(sim.process(), MountsElsewhere::default());
-    let node = storage_ops::Node::new(Arc::new(layered), storage_ops::Config::default());
-    refused(&node, &MountVolume { volume, target: path(MOUNT) }, Kind::Internal);
-    assert_eq!(sim.snapshot(), before);
-}
-
 /// Reports success and mounts elsewhere, as if Windows followed a link that another process made of the directory.
 struct FollowsTarget;
 
@@ -229,28 +204,45 @@ impl Layer for FollowsTarget {
     }
 }
 
+/// Refuses each mount as a mount manager does that needs the directory for itself. The storage provider mounts elsewhere,
+/// as if another process had replaced the directory.
+struct ProviderMountsElsewhere;
+
+impl Layer for ProviderMountsElsewhere {
+    fn set_volume_mount_point(&self, _node: &dyn Os, _directory: &U16Str, _volume: &U16Str) -> OsResult<()> {
+        Err(OsError::SHARING_VIOLATION)
+    }
+
+    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        let elsewhere = [("AccessPath", Value::Text(r"C:\elsewhere".into()))];
+        wmi.call(&MethodCall { arguments: &elsewhere, ..*call }, deadline)
+    }
+}
+
 #[test]
-fn a_mount_elsewhere_that_windows_reports_as_success_is_undone() {
-    let sim = os_sim::node().dir(MOUNT).dir(r"C:\elsewhere").disk(GIB).partitioned().formatted("NTFS");
-    let sim = sim.mounted(r"C:\before").build();
-    let volume = volume_on(&node_on(&sim), 1);
-    let before = sim.snapshot();
-    let node = storage_ops::Node::new(Arc::new(Layered::around(sim.process(), FollowsTarget)), Config::default());
-    refused(&node, &MountVolume { volume, target: path(MOUNT) }, Kind::Internal);
-    assert_eq!(sim.snapshot(), before);
+fn a_mount_that_came_to_be_elsewhere_is_undone() {
+    let check = |node: fn(&Sim) -> Node, kind| {
+        let sim = ntfs().dir(MOUNT).dir(r"C:\elsewhere").mounted(r"C:\before").build();
+        let (volume, before) = (volume_on(&node_on(&sim), 1), sim.snapshot());
+        refused(&node(&sim), &mount(volume, MOUNT), kind);
+        assert_eq!(sim.snapshot(), before);
+    };
+    check(|sim| layered(sim, MountsElsewhere::default()), Kind::Internal);
+    check(|sim| layered(sim, FollowsTarget), Kind::Internal);
+    check(|sim| layered(sim, ProviderMountsElsewhere), Kind::FailedPrecondition);
 }
 
 #[test]
 fn a_volume_that_exists_is_mounted_and_unmounted_without_a_list_of_all_volumes() {
     let other = r"C:\var\lib\kubelet\plugins\other";
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT);
+    let sim = ntfs().mounted(MOUNT);
     let sim = sim.disk(GIB).partitioned().formatted("NTFS").dir(other).build();
     let (node, trace) = traced(&sim, NoProbe);
     let (first, second) = (volume_on(&node, 1), volume_on(&node, 2));
     let before = trace.counts();
-    refused(&node, &MountVolume { volume: second, target: path(MOUNT) }, Kind::FailedPrecondition);
-    node.run(&MountVolume { volume: second, target: path(other) }).unwrap();
-    node.run(&UnmountVolume { volume: first, target: path(MOUNT) }).unwrap();
-    node.run(&UnmountVolume { volume: second, target: path(other) }).unwrap();
+    refused(&node, &mount(second, MOUNT), Kind::FailedPrecondition);
+    node.run(&mount(second, other)).unwrap();
+    node.run(&unmount(first, MOUNT)).unwrap();
+    node.run(&unmount(second, other)).unwrap();
     assert_eq!((trace.counts() - &before).of("volumes"), 0);
 }

@@ -2,52 +2,25 @@
 
 use os::OsError;
 use os_sim::Sim;
-use storage_ops::{
-    Config, CreateSymlink, Kind, Mkdir, MountVolume, NewSmbGlobalMapping, Node, PathExists, Rmdir, RmdirContents,
-    Secret, UncPath, UnmountVolume, VolumeId,
+use storage_ops::{Config, Kind, Node, VolumeId};
+
+use crate::setup::{
+    GIB, contents, exists, link, map_at, mkdir, mount, node_on, path, refused, rmdir, unmount, volume_on,
 };
 
-use crate::setup::{GIB, node_on, path, refused, volume_on};
-
 const PRECIOUS: &str = r"C:\secret\keep";
-
-fn mkdir(text: &str) -> Mkdir {
-    Mkdir { path: path(text), context: None }
-}
-
-fn rmdir(text: &str) -> Rmdir {
-    Rmdir { path: path(text), context: None, force: true }
-}
-
-fn exists(text: &str) -> PathExists {
-    PathExists { path: path(text), context: None }
-}
-
-fn link(source: &str, target: &str) -> CreateSymlink {
-    CreateSymlink { source: path(source), target: path(target) }
-}
-
-fn map(local: &str) -> NewSmbGlobalMapping {
-    NewSmbGlobalMapping {
-        remote: UncPath::parse(r"\\files\one").unwrap(),
-        local: Some(path(local)),
-        username: "user".into(),
-        password: Secret::new("password".into()),
-    }
-}
 
 /// Runs each operation that creates, replaces, empties or removes what is at `text`; all must fail with `kind`, and with the
 /// code of a refused link if `is_link`.
 fn assert_unreachable(node: &Node, text: &str, volume: VolumeId, kind: Kind, is_link: bool) {
-    let target = path(text);
     for error in [
-        refused(node, &rmdir(text), kind),
-        refused(node, &Rmdir { force: false, ..rmdir(text) }, kind),
-        refused(node, &RmdirContents { path: target.clone() }, kind),
+        refused(node, &rmdir(text, true), kind),
+        refused(node, &rmdir(text, false), kind),
+        refused(node, &contents(text), kind),
         refused(node, &link(r"\pods\evil\e", text), kind),
-        refused(node, &map(text), kind),
-        refused(node, &MountVolume { volume, target: target.clone() }, kind),
-        refused(node, &UnmountVolume { volume, target }, kind),
+        refused(node, &map_at(r"\\files\one", "user", "password", text), kind),
+        refused(node, &mount(volume, text), kind),
+        refused(node, &unmount(volume, text), kind),
     ] {
         assert_eq!(error.code() == Some(OsError::REPARSE_POINT_ENCOUNTERED), is_link, "{error}");
     }
@@ -79,20 +52,20 @@ fn what_contains_a_working_directory_is_not_removed_replaced_emptied_or_mounted_
             assert_unreachable(&node, text, volume, Kind::PermissionDenied, false);
         }
         assert_eq!(sim.snapshot(), before);
-        let error = refused(&node, &rmdir(r"\plugins"), Kind::PermissionDenied).to_string();
+        let error = refused(&node, &rmdir(r"\plugins", true), Kind::PermissionDenied).to_string();
         assert!(
             error.ends_with(r"contains the working directory C:\var\lib\kubelet\plugins\kubernetes.io\csi"),
             "{error}"
         );
         // What is in it, and beside it, is the driver's.
-        node.run(&rmdir(r"\plugins\kubernetes.io\csi\d")).unwrap();
+        node.run(&rmdir(r"\plugins\kubernetes.io\csi\d", true)).unwrap();
         node.run(&mkdir(r"\plugins\kubernetes.io\other")).unwrap();
-        node.run(&rmdir(r"\plugins\kubernetes.io\other")).unwrap();
+        node.run(&rmdir(r"\plugins\kubernetes.io\other", true)).unwrap();
     }
 }
 
 #[test]
-fn no_link_on_the_way_to_a_working_directory_in_another_one_is_followed() {
+fn contract_09a_no_link_on_the_way_to_a_path_is_followed_not_even_at_a_working_directory_in_another_one() {
     let inner = r"\plugins\kubernetes.io";
     // The container has kubelet's directory, and replaces one of these.
     for component in [r"C:\var\lib\kubelet\plugins", r"C:\var\lib\kubelet\plugins\kubernetes.io"] {
@@ -138,11 +111,11 @@ fn contract_09a_a_directory_that_an_administrator_moved_is_named_with_where_it_i
     assert!(node.run(&exists(r"\pods\p\new")).unwrap());
     assert!(sim.external().exists(r"C:\data\pods\p\new"));
     node.run(&link(r"\pods\p", r"\pods\p\l")).unwrap();
-    node.run(&rmdir(r"\pods\p")).unwrap();
+    node.run(&rmdir(r"\pods\p", true)).unwrap();
     assert!(!node.run(&exists(r"\pods\p")).unwrap());
-    refused(&node, &rmdir(r"\pods"), Kind::PermissionDenied);
-    refused(&node, &rmdir(r"C:\data\pods"), Kind::PermissionDenied);
-    refused(&node, &rmdir(r"C:\data"), Kind::PermissionDenied);
+    refused(&node, &rmdir(r"\pods", true), Kind::PermissionDenied);
+    refused(&node, &rmdir(r"C:\data\pods", true), Kind::PermissionDenied);
+    refused(&node, &rmdir(r"C:\data", true), Kind::PermissionDenied);
 
     // The link alone, or a link to anything else, is not followed: a container that has kubelet's directory may have made it.
     for (to, config) in [
@@ -157,7 +130,7 @@ fn contract_09a_a_directory_that_an_administrator_moved_is_named_with_where_it_i
         let before = sim.snapshot();
         let error = refused(&node, &mkdir(r"\pods\p\new"), Kind::FailedPrecondition);
         assert_eq!(error.code(), Some(OsError::REPARSE_POINT_ENCOUNTERED));
-        refused(&node, &rmdir(r"\pods\p"), Kind::FailedPrecondition);
+        refused(&node, &rmdir(r"\pods\p", true), Kind::FailedPrecondition);
         refused(&node, &exists(r"\pods\p\new"), Kind::FailedPrecondition);
         assert_eq!(sim.snapshot(), before, "{to}");
     }
@@ -171,7 +144,7 @@ fn a_working_directory_behind_a_moved_one_is_as_protected() {
     sim.external().mkdir(r"C:\data\pods\p\inner").unwrap();
     let before = sim.snapshot();
     for text in [r"\pods\p", r"\pods\p\inner", r"C:\data\pods\p"] {
-        refused(&node, &rmdir(text), Kind::PermissionDenied);
+        refused(&node, &rmdir(text, true), Kind::PermissionDenied);
     }
     assert_eq!(sim.snapshot(), before);
     node.run(&mkdir(r"\pods\p\inner\new")).unwrap();

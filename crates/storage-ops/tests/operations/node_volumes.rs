@@ -6,20 +6,17 @@ use faults::{Fault, FaultAction, Layer, Layered, When};
 use os::abi::{BASIC_DATA, ControlCode, DriveLayout, PartitionEntry, PartitionStyle};
 use os::{Handle, NtPath, Open, Os, OsError, OsResult, U16String, Uuid};
 use os_sim::Sim;
-use storage_ops::{
-    Config, DiskNumber, FormatVolume, HostPath, Kind, MountVolume, Node, RmdirContents, SetDiskState, VolumeId,
-};
+use storage_ops::{Config, DiskNumber, FormatVolume, HostPath, Kind, MountVolume, Node, RmdirContents, VolumeId};
 
 use zerocopy::FromBytes as _;
 
 use crate::links::{mount_point, relative_link, set_reparse_point};
-use crate::setup::{self, GIB, add_partition, path, refused, volume_on};
+use crate::setup::{
+    GIB, add_partition, contents, failing, mount, node_on, ntfs, path, probed, refused, resize, set_online, volume_on,
+    volumes_of,
+};
 
 const DATA: &str = r"C:\data";
-
-fn offline(disk: u32) -> SetDiskState {
-    SetDiskState { disk: DiskNumber(disk), online: false }
-}
 
 /// Returns settings with a working directory on the volume that is mounted at `C:\data`.
 fn config() -> Config {
@@ -33,14 +30,14 @@ fn no_disk_of_a_volume_over_several_disks_is_taken_offline() {
     let before = sim.snapshot();
     let node = Node::new(sim.process(), config());
     for disk in [1, 2] {
-        refused(&node, &offline(disk), Kind::PermissionDenied);
+        refused(&node, &set_online(disk, false), Kind::PermissionDenied);
     }
     assert_eq!(sim.snapshot(), before);
 }
 
 /// Returns a node with a raw volume on disk 2 and a volume that is mounted at a path on disk 3.
 fn drivers_disks() -> Sim {
-    let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(DATA).dir(r"C:\data\working");
+    let node = ntfs().mounted(DATA).dir(r"C:\data\working");
     let node = node.disk(GIB).partitioned().disk(GIB).partitioned().formatted("NTFS");
     node.mounted(r"C:\var\lib\kubelet\plugins\v").dir(r"C:\var\lib\kubelet\plugins\t").build()
 }
@@ -51,7 +48,7 @@ fn nothing_is_taken_from_the_node_if_its_own_volumes_cannot_be_determined() {
     let calls = [("open", r"\??\C:\"), ("open_child", r"\??\C:\data"), ("final_path", r"\??\C:\")];
     for ((primitive, object), code) in calls.into_iter().flat_map(|call| CODES.map(|code| (call, code))) {
         let sim = drivers_disks();
-        let node = setup::node_on(&sim);
+        let node = node_on(&sim);
         let (raw, mounted): (VolumeId, VolumeId) = (volume_on(&node, 2), volume_on(&node, 3));
         let before = sim.snapshot();
         let fault = Fault::each(
@@ -64,10 +61,10 @@ fn nothing_is_taken_from_the_node_if_its_own_volumes_cannot_be_determined() {
         let what = format!("{primitive} {object} {code:?}");
         let reason = "it cannot be determined what the node itself uses";
         for error in [
-            node.run(&offline(2)).expect_err(&what),
+            node.run(&set_online(2, false)).expect_err(&what),
             node.run(&FormatVolume { volume: raw }).expect_err(&what),
-            node.run(&MountVolume { volume: mounted, target: path(r"\plugins\t") }).expect_err(&what),
-            node.run(&RmdirContents { path: path(r"\plugins\v") }).expect_err(&what),
+            node.run(&mount(mounted, r"\plugins\t")).expect_err(&what),
+            node.run(&contents(r"\plugins\v")).expect_err(&what),
         ] {
             assert!(error.to_string().contains(reason), "{what}: {error}");
             // A driver may take that for the disk or volume of its request.
@@ -110,12 +107,12 @@ fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_empt
     for at in [16, 216] {
         add_partition(&sim, Some(at << 20), 200 << 20);
     }
-    let unlike_mbr = setup::node_on(&sim);
-    let list = storage_ops::ListVolumesOnDisk { disk: DiskNumber(1), partition: 0 };
+    let unlike_mbr = node_on(&sim);
+    let list = volumes_of(1);
     let [first, second] = unlike_mbr.run(&list).unwrap()[..] else { panic!("two volumes") };
     for (volume, at) in [(first, SYSTEM_RESERVED), (second, r"C:\var\lib\kubelet\plugins\t")] {
         unlike_mbr.run(&FormatVolume { volume }).unwrap();
-        unlike_mbr.run(&MountVolume { volume, target: path(at) }).unwrap();
+        unlike_mbr.run(&mount(volume, at)).unwrap();
     }
     sim.external().write(&format!(r"{SYSTEM_RESERVED}\bootmgr"), b"the boot manager").unwrap();
     sim.external().mkdir(r"C:\var\lib\kubelet\plugins\t\working").unwrap();
@@ -129,7 +126,7 @@ fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_empt
     let before = sim.snapshot();
     let target = path(r"\plugins\m");
     sim.external().mkdir(r"C:\var\lib\kubelet\plugins\m").unwrap();
-    let (mount, empty) = (MountVolume { volume: first, target }, RmdirContents { path: path(SYSTEM_RESERVED) });
+    let (mount, empty) = (MountVolume { volume: first, target }, contents(SYSTEM_RESERVED));
     refused(&on(true, own.clone()), &mount, Kind::PermissionDenied);
     refused(&on(true, own.clone()), &empty, Kind::PermissionDenied);
     sim.external().remove_all(r"C:\var\lib\kubelet\plugins\m").unwrap();
@@ -142,7 +139,7 @@ fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_empt
 
 /// The way to kubelet's directory leads over the volume of disk 1, from which a link leads to that of disk 2.
 fn moved_twice(link: impl Fn(&Sim)) -> (Sim, Config) {
-    let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\mnt1");
+    let node = ntfs().mounted(r"C:\mnt1");
     let node = node.disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\mnt2").dir(r"C:\mnt2\kubelet\pods\x");
     let sim = node.disk(GIB).partitioned().formatted("NTFS").build();
     link(&sim);
@@ -172,7 +169,7 @@ fn the_volumes_on_the_way_to_a_working_directory_belong_to_the_node() {
             let [first, second, third] = [1, 2, 3].map(|disk| volume_on(&node, disk));
             let mount = |volume| MountVolume { volume, target: HostPath::parse(r"C:\mnt1\k\pods\x").unwrap() };
             for (disk, volume) in [(1, first), (2, second)] {
-                refused(&node, &offline(disk), Kind::PermissionDenied);
+                refused(&node, &set_online(disk, false), Kind::PermissionDenied);
                 refused(&node, &mount(volume), Kind::PermissionDenied);
             }
             assert_eq!(sim.snapshot(), before);
@@ -200,7 +197,7 @@ fn nothing_is_taken_from_the_node_if_a_link_on_the_way_to_a_working_directory_ca
             FaultAction::Fail(OsError::IO_DEVICE),
         );
         let node = Node::new(Arc::new(faults::Probed::new(sim.process(), fault)), config.clone());
-        let error = node.run(&offline(3)).expect_err(object).to_string();
+        let error = node.run(&set_online(3, false)).expect_err(object).to_string();
         assert!(error.contains("it cannot be determined what the node itself uses"), "{object}: {error}");
         assert_eq!(sim.snapshot(), before, "{object}");
     }
@@ -212,15 +209,19 @@ fn nothing_is_taken_from_the_node_if_a_link_on_the_way_to_a_working_directory_ca
             set_reparse_point(sim, r"C:\mnt1\k", &mount_point(target));
         });
         let node = Node::new(sim.process(), config);
-        refused(&node, &offline(1), if is_refused { Kind::FailedPrecondition } else { Kind::PermissionDenied });
-        assert_eq!(node.run(&offline(3)).is_err(), is_refused, "{target}");
+        refused(
+            &node,
+            &set_online(1, false),
+            if is_refused { Kind::FailedPrecondition } else { Kind::PermissionDenied },
+        );
+        assert_eq!(node.run(&set_online(3, false)).is_err(), is_refused, "{target}");
     }
 }
 
 #[test]
 fn what_a_driver_makes_of_a_working_directory_in_another_one_takes_nothing_from_other_drivers() {
     let sim = drivers_disks();
-    let node = setup::node_on(&sim);
+    let node = node_on(&sim);
     let volume = volume_on(&node, 3);
     let inner = r"C:\var\lib\kubelet\pods";
     for target in [r"C:\var\lib\kubelet\plugins\v", r"\\?\GLOBALROOT\x"] {
@@ -228,8 +229,8 @@ fn what_a_driver_makes_of_a_working_directory_in_another_one_takes_nothing_from_
         sim.external().symlink(inner, target).unwrap();
         let pod_dir = Some(HostPath::parse(inner).unwrap());
         let node = Node::new(sim.process(), Config { pod_dir, ..Config::default() });
-        node.run(&MountVolume { volume, target: path(r"\plugins\t") }).unwrap();
-        node.run(&offline(2)).unwrap();
+        node.run(&mount(volume, r"\plugins\t")).unwrap();
+        node.run(&set_online(2, false)).unwrap();
     }
 }
 
@@ -242,7 +243,7 @@ fn a_link_on_the_way_that_is_missing_for_a_moment_is_looked_for_again() {
             let fault = Fault::at(nth, When::Before, FaultAction::Fail(code));
             let fault = fault.among(|call| call.primitive.starts_with("open"));
             let node = Node::new(Arc::new(faults::Probed::new(sim.process(), fault)), config.clone());
-            node.run(&offline(2)).unwrap_err();
+            node.run(&set_online(2, false)).unwrap_err();
             assert_eq!(sim.snapshot(), before, "{code:?} {nth}");
         }
     }
@@ -265,12 +266,12 @@ fn a_volume_that_is_mounted_at_another_path_of_a_moved_working_directory_is_not_
 #[test]
 fn the_volumes_of_further_paths_of_the_node_belong_to_it() {
     let sim = drivers_disks();
-    let volume = volume_on(&setup::node_on(&sim), 3);
+    let volume = volume_on(&node_on(&sim), 3);
     let node_paths = vec![path(r"\plugins\v\containerd"), HostPath::parse(r"Q:\missing").unwrap()];
     let node = Node::new(sim.process(), Config { node_paths, ..Config::default() });
-    refused(&node, &offline(3), Kind::PermissionDenied);
-    refused(&node, &MountVolume { volume, target: path(r"\plugins\t") }, Kind::PermissionDenied);
-    node.run(&offline(1)).unwrap();
+    refused(&node, &set_online(3, false), Kind::PermissionDenied);
+    refused(&node, &mount(volume, r"\plugins\t"), Kind::PermissionDenied);
+    node.run(&set_online(1, false)).unwrap();
 }
 
 /// Gives the volume the drive letter D.
@@ -288,13 +289,13 @@ impl Layer for DriveD {
 #[test]
 fn the_volume_of_windows_belongs_to_the_node_on_any_drive() {
     let sim = drivers_disks();
-    let node = setup::node_on(&sim);
+    let node = node_on(&sim);
     let volume = volume_on(&node, 3);
     let before = sim.snapshot();
     let on_d = Layered::around(sim.process(), DriveD(volume));
     let node = Node::new(Arc::new(on_d), Config { system_drive: 'D', ..config() });
-    refused(&node, &offline(3), Kind::PermissionDenied);
-    refused(&node, &MountVolume { volume, target: path(r"\plugins\t") }, Kind::PermissionDenied);
+    refused(&node, &set_online(3, false), Kind::PermissionDenied);
+    refused(&node, &mount(volume, r"\plugins\t"), Kind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -302,8 +303,8 @@ fn the_volume_of_windows_belongs_to_the_node_on_any_drive() {
 fn a_disk_is_not_taken_offline_if_the_extents_of_a_volume_of_the_node_are_unknown() {
     let sim = drivers_disks();
     let before = sim.snapshot();
-    let node = setup::probed(&sim, setup::failing("control VOLUME_GET_VOLUME_DISK_EXTENTS", OsError::IO_DEVICE));
-    assert_eq!(node.run(&offline(2)).unwrap_err().code(), Some(OsError::IO_DEVICE));
+    let node = probed(&sim, failing("control VOLUME_GET_VOLUME_DISK_EXTENTS", OsError::IO_DEVICE));
+    assert_eq!(node.run(&set_online(2, false)).unwrap_err().code(), Some(OsError::IO_DEVICE));
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -318,7 +319,7 @@ fn a_working_directory_on_a_share_or_on_a_drive_without_a_medium_is_on_no_volume
     let working_dirs = vec![HostPath::parse(r"E:\working").unwrap()];
     let node =
         Node::new(Arc::new(faults::Probed::new(sim.process(), fault)), Config { working_dirs, ..Config::default() });
-    node.run(&offline(2)).unwrap();
+    node.run(&set_online(2, false)).unwrap();
 }
 
 /// Gives each basic data partition another type.
@@ -346,14 +347,14 @@ fn a_volume_on_a_system_partition_is_not_formatted_mounted_or_emptied() {
         "e3c9e316-0b5c-4db8-817d-f92df00215ae", // Microsoft reserved
     ] {
         let sim = drivers_disks();
-        let node = setup::node_on(&sim);
+        let node = node_on(&sim);
         let (raw, mounted) = (volume_on(&node, 2), volume_on(&node, 3));
         let before = sim.snapshot();
         let layered = Layered::around(sim.process(), PartitionType(kind.parse().unwrap()));
         let node = Node::new(Arc::new(layered), config());
         refused(&node, &FormatVolume { volume: raw }, Kind::PermissionDenied);
-        refused(&node, &MountVolume { volume: mounted, target: path(r"\plugins\t") }, Kind::PermissionDenied);
-        refused(&node, &RmdirContents { path: path(r"\plugins\v") }, Kind::PermissionDenied);
+        refused(&node, &mount(mounted, r"\plugins\t"), Kind::PermissionDenied);
+        refused(&node, &contents(r"\plugins\v"), Kind::PermissionDenied);
         assert_eq!(sim.snapshot(), before, "{kind}");
     }
 }
@@ -364,15 +365,15 @@ fn a_volume_that_is_mounted_at_another_path_of_a_driver_is_not_emptied() {
     let sim =
         os_sim::node().dir(other).disk(GIB).partitioned().formatted("NTFS").mounted(one).mounted(r"C:\admin").build();
     sim.external().write(&format!(r"{one}\data"), b"1").unwrap();
-    let node = setup::node_on(&sim);
+    let node = node_on(&sim);
     sim.external().set_mount_point(other, sim.volume_on(1).unwrap().id).unwrap();
     let before = sim.snapshot();
     for path in [one, other] {
-        refused(&node, &RmdirContents { path: setup::path(path) }, Kind::FailedPrecondition);
+        refused(&node, &contents(path), Kind::FailedPrecondition);
     }
     assert_eq!(sim.snapshot(), before);
     sim.process().delete_volume_mount_point(&os::U16String::from_str(&format!(r"{other}\"))).unwrap();
-    node.run(&RmdirContents { path: setup::path(one) }).unwrap();
+    node.run(&contents(one)).unwrap();
 }
 
 #[test]
@@ -383,27 +384,27 @@ fn no_volume_of_the_node_is_resized() {
     let [system, working, other] = [0, 1, 3].map(|disk| volume_on(&node, disk));
     let before = sim.snapshot();
     for volume in [system, working] {
-        refused(&node, &setup::resize(volume, 0), Kind::PermissionDenied);
+        refused(&node, &resize(volume, 0), Kind::PermissionDenied);
         let larger = node.run(&storage_ops::GetVolumeStats { volume }).unwrap().total + GIB / 2;
-        refused(&node, &setup::resize(volume, larger), Kind::PermissionDenied);
-        node.run(&setup::resize(volume, 1)).unwrap();
+        refused(&node, &resize(volume, larger), Kind::PermissionDenied);
+        node.run(&resize(volume, 1)).unwrap();
     }
     let first = storage_ops::ResizeTarget::FirstVolumeOfDisk(DiskNumber(0));
     refused(&node, &storage_ops::ResizeVolume { target: first, size: 0 }, Kind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
-    node.run(&setup::resize(other, 0)).unwrap();
+    node.run(&resize(other, 0)).unwrap();
     // A file system smaller than its partition.
-    let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").file_system_of(GIB / 2).mounted(DATA);
+    let node = ntfs().file_system_of(GIB / 2).mounted(DATA);
     let sim = node.dir(r"C:\data\working").build();
     let (node, before) = (Node::new(sim.process(), config()), sim.snapshot());
-    refused(&node, &setup::resize(volume_on(&node, 1), 0), Kind::PermissionDenied);
+    refused(&node, &resize(volume_on(&node, 1), 0), Kind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
 }
 
 #[test]
 fn a_working_directory_that_does_not_exist_keeps_no_volume_from_being_emptied() {
     let mount = r"C:\var\lib\kubelet\pods\a";
-    let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(mount).dir(r"C:\elsewhere\m");
+    let node = ntfs().mounted(mount).dir(r"C:\elsewhere\m");
     let sim = node.build();
     let working_dirs = [r"C:\elsewhere", r"Q:\missing", r"C:\missing"].map(|text| HostPath::parse(text).unwrap());
     let all = Node::new(sim.process(), Config { working_dirs: working_dirs.to_vec(), ..Config::default() });

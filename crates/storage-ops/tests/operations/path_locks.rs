@@ -7,23 +7,18 @@ use faults::Probed;
 use os_sim::Sim;
 use storage_ops::{
     Config, CreateSymlink, Error, Executor, HostPath, Kind, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation,
-    PathContext, Rmdir, RmdirContents, Secret, UncPath, UnmountVolume,
+    PathContext, Rmdir, RmdirContents, UnmountVolume,
 };
 use tokio::task::JoinHandle;
 
 use crate::concurrency::{ends, spawn};
-use crate::executor::{Gate, OpenOnDrop};
+use crate::executor::Gate;
 use crate::setup::{GIB, KUBELET, node_on, path, volume_on};
 
 const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
 
 fn map(share: &str, local: &HostPath) -> NewSmbGlobalMapping {
-    NewSmbGlobalMapping {
-        remote: UncPath::parse(share).unwrap(),
-        local: Some(local.clone()),
-        username: r"FILES\user".into(),
-        password: Secret::new("pw".into()),
-    }
+    NewSmbGlobalMapping { local: Some(local.clone()), ..crate::setup::map(share, r"FILES\user", "pw") }
 }
 
 fn mkdir(path: &HostPath) -> Mkdir {
@@ -43,18 +38,17 @@ struct Slow {
     executor: Arc<Executor>,
     mapping: JoinHandle<Result<(), Error>>,
     gate: Gate,
-    _open_on_drop: OpenOnDrop,
 }
 
 impl Slow {
     async fn mapping_at(sim: &Sim, local: &str) -> Self {
         let gate = Gate::closed(|call| call.primitive == CREATE);
         let config = Config { pod_dir: Some(path(r"\pods")), ..Config::default() };
-        let node = Node::new(Arc::new(Probed::new(sim.process(), gate.clone())), config);
+        let node = Node::new(Arc::new(Probed::new(sim.process(), gate.probe())), config);
         let executor = Arc::new(Executor::new(Arc::new(node)));
         let mapping = spawn(&executor, map(r"\\files\one", &path(local)));
         gate.reached_by(1).await;
-        Self { executor, mapping, _open_on_drop: OpenOnDrop(gate.clone()), gate }
+        Self { executor, mapping, gate }
     }
 
     /// Runs `operation`, which must not wait for the mapping.

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use crate::links::{PLACEHOLDER, mount_point, set_reparse_point};
-use crate::setup::{GIB, KUBELET, NoProbe, failing, path, probed, refused, traced};
+use crate::setup::{
+    GIB, KUBELET, NoProbe, closest, exists, failing, is_link, layered, mkdir, mounted_at, ntfs, probed, refused, rmdir,
+    traced,
+};
 use faults::{Fault, FaultAction, Layer, Layered, Trace, When};
 use os::{Handle, Open, OsError, OsResult, U16Str};
 use os_sim::Sim;
 use proptest::prelude::*;
-use storage_ops::{
-    Config, FallbackCount, GetClosestVolumeIdFromTargetPath, GetVolumeIdFromTargetPath, HostPath, IsSymlink, Kind,
-    Mkdir, Node, PathExists, Rmdir,
-};
+use storage_ops::{Config, FallbackCount, HostPath, Kind, Node};
 
 /// A Windows that does not know `OBJ_DONT_REPARSE`: it follows links.
 struct IgnoresFlag;
@@ -35,21 +35,13 @@ impl Layer for FollowsSymlinks {
     }
 }
 
-fn exists(text: &str) -> PathExists {
-    PathExists { path: path(text), context: None }
-}
-
-fn is_symlink(text: &str) -> IsSymlink {
-    IsSymlink { path: path(text) }
-}
-
 fn tested(node: Node) -> Node {
     node.test_path_lookup();
     node
 }
 
 fn ignoring(sim: &Sim) -> Node {
-    tested(Node::new(Arc::new(Layered::around(sim.process(), IgnoresFlag)), Config::default()))
+    tested(layered(sim, IgnoresFlag))
 }
 
 fn counted(code: u32, count: u64) -> [FallbackCount; 1] {
@@ -110,7 +102,7 @@ fn a_path_is_looked_up_in_two_calls_and_a_link_in_four() {
     let found = calls(&|| node.run(&exists(r"\pods")).unwrap());
     assert_eq!(found, (true, ["open", "open_child"].map(String::from).to_vec()));
     for text in [r"\pods\a\b\c", r"\pods\a\b\f", r"\pods", ""] {
-        let found = calls(&|| node.run(&is_symlink(&format!("{KUBELET}{text}"))).unwrap());
+        let found = calls(&|| node.run(&is_link(&format!("{KUBELET}{text}"))).unwrap());
         assert_eq!(found, (false, ["open_below", "query AttributeTag"].map(String::from).to_vec()), "IsSymlink {text}");
     }
     for (text, answer, target) in [
@@ -119,45 +111,16 @@ fn a_path_is_looked_up_in_two_calls_and_a_link_in_four() {
         (r"\pods\a\j", true, "open"),
         (r"\pods\a\m", true, "open"),
     ] {
-        let (found, made) = calls(&|| node.run(&is_symlink(text)).unwrap());
+        let (found, made) = calls(&|| node.run(&is_link(text)).unwrap());
         let expected = ["open_below", "query AttributeTag", "control FSCTL_GET_REPARSE_POINT", target];
         assert_eq!((found, made), (answer, expected.map(String::from).to_vec()), "IsSymlink {text}");
     }
-    let (result, made) = calls(&|| node.run(&is_symlink(r"\pods\a\b\missing")).is_ok());
+    let (result, made) = calls(&|| node.run(&is_link(r"\pods\a\b\missing")).is_ok());
     assert_eq!((result, made.len()), (false, 1));
     assert_eq!(node.fallbacks(), []);
     assert_eq!((sim.open_handles(), node.held_handles()), (1, 1), "the root directory of the system drive");
     drop(node);
     assert_eq!(sim.open_handles(), 0);
-}
-
-#[test]
-fn a_path_of_a_pod_costs_the_same_at_any_depth() {
-    let pod = r"C:\var\lib\kubelet\pods\uid\volumes\kubernetes.io~csi\pvc\mount";
-    let link = r"C:\var\lib\kubelet\pods\link";
-    let mounted = r"C:\var\lib\kubelet\plugins\kubernetes.io\csi\pv\mount";
-    let disk = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(mounted);
-    let sim = disk.dir(pod).symlink(link, pod).build();
-    let volume = GetVolumeIdFromTargetPath { target: path(mounted) };
-    let calls = |is_tested: bool| {
-        let (node, trace) = traced(&sim, NoProbe);
-        if is_tested {
-            node.test_path_lookup();
-        }
-        trace.take();
-        node.run(&exists(pod)).unwrap();
-        let of_existing = trace.take().len();
-        node.run(&exists(&format!(r"{pod}\missing"))).unwrap();
-        let of_missing = trace.take().len();
-        node.run(&is_symlink(pod)).unwrap();
-        let of_directory = trace.take().len();
-        node.run(&is_symlink(link)).unwrap();
-        let of_link = trace.take().len();
-        node.run(&volume).unwrap();
-        [of_existing, of_missing, of_directory, of_link, trace.take().len()]
-    };
-    assert_eq!(calls(true), [2, 2, 2, 4, 5]);
-    assert_eq!(calls(false), [12, 14, 18, 28, 19], "component by component");
 }
 
 #[test]
@@ -171,7 +134,7 @@ fn a_link_on_the_way_is_named_in_the_error() {
         assert!(error.to_string().contains(&format!(": {link} is {kind}")), "{error}");
     }
     assert_eq!(node.links_refused(), 4);
-    assert_eq!(node.run(&is_symlink(r"\pods\a\j\x")), Ok(false), "links above the last component are followed");
+    assert_eq!(node.run(&is_link(r"\pods\a\j\x")), Ok(false), "links above the last component are followed");
 }
 
 #[test]
@@ -189,7 +152,7 @@ fn a_system_that_follows_links_all_the_same_is_not_trusted() {
 fn a_system_that_refuses_one_link_and_follows_another_is_not_trusted() {
     let sim = node_with_links();
     sim.external().mkdir_all(r"C:\ProgramData\Microsoft").unwrap();
-    let node = tested(Node::new(Arc::new(Layered::around(sim.process(), FollowsSymlinks)), Config::default()));
+    let node = tested(layered(&sim, FollowsSymlinks));
     assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true));
     assert_eq!((node.fallbacks(), node.held_handles()), (counted(0, 1).to_vec(), 0));
 }
@@ -202,7 +165,7 @@ fn a_system_that_proves_nothing_is_not_trusted() {
         node.test_path_lookup();
         trace.take();
         assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true));
-        assert_eq!(node.run(&is_symlink(r"\pods\a\l")), Ok(true));
+        assert_eq!(node.run(&is_link(r"\pods\a\l")), Ok(true));
         assert_component_by_component(&trace);
         assert_eq!(node.fallbacks().iter().map(|count| count.code).collect::<Vec<_>>(), [Some(code.0)]);
     }
@@ -243,30 +206,15 @@ fn an_answer_that_says_nothing_about_links_leads_to_the_components() {
         let node = tested(probed(&sim, later));
         assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true), "{code}");
         assert_eq!(node.run(&exists(r"\pods\a\b\missing")), Ok(false), "{code}");
-        assert_eq!(node.run(&is_symlink(r"\pods\a\l")), Ok(true), "{code}");
+        assert_eq!(node.run(&is_link(r"\pods\a\l")), Ok(true), "{code}");
         let expected = if code == OsError::INVALID_PARAMETER { counted(code.0, 4).to_vec() } else { vec![] };
         assert_eq!(node.fallbacks(), expected);
     }
 }
 
 #[test]
-fn a_working_directory_that_is_replaced_is_noticed_the_first_time() {
-    let sim = node_with_links();
-    let node = tested(Node::new(sim.process(), Config::default()));
-    assert_eq!(node.run(&exists(r"\pods\a\b")), Ok(true));
-    let external = sim.external();
-    external.rename(KUBELET, r"C:\var\lib\old").unwrap();
-    assert_eq!(node.run(&exists(r"\pods\a\b")), Ok(false));
-    external.mkdir_all(r"C:\other\pods\a\n").unwrap();
-    external.junction(KUBELET, r"C:\other").unwrap();
-    assert_eq!(node.run(&exists(r"\pods\a\b")), Ok(false));
-    assert_eq!(node.run(&exists(r"\pods\a\n")), Ok(true));
-    assert_eq!(node.run(&is_symlink(r"\pods\a\n")), Ok(false), "through the link");
-}
-
-#[test]
 fn a_path_on_another_drive_is_looked_up_below_its_root() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let sim = ntfs().build();
     sim.external().set_drive_letter('E', sim.volume_on(1).unwrap().id);
     sim.external().mkdir_all(r"E:\a\b").unwrap();
     sim.external().symlink(r"E:\a\l", r"E:\a\b").unwrap();
@@ -274,10 +222,10 @@ fn a_path_on_another_drive_is_looked_up_below_its_root() {
     node.test_path_lookup();
     for (text, answer, calls) in [(r"E:\a\b", false, 3), (r"E:\a\l", true, 6)] {
         trace.take();
-        assert_eq!((node.run(&is_symlink(text)), trace.take().len()), (Ok(answer), calls), "{text}");
+        assert_eq!((node.run(&is_link(text)), trace.take().len()), (Ok(answer), calls), "{text}");
     }
     sim.detach_disk(1);
-    refused(&node, &is_symlink(r"E:\a\b"), Kind::NotFound);
+    refused(&node, &is_link(r"E:\a\b"), Kind::NotFound);
     assert_eq!(sim.open_handles(), 1);
 }
 
@@ -295,7 +243,7 @@ fn the_target_of_a_link_is_what_windows_takes_it_for() {
         set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\t", &mount_point(target));
         let walk = Node::new(sim.process(), Config::default());
         let at_once = tested(Node::new(sim.process(), Config::default()));
-        let query = is_symlink(r"\pods\t");
+        let query = is_link(r"\pods\t");
         assert_eq!((walk.run(&query), at_once.run(&query)), (Ok(answer), Ok(answer)), "{target}");
     }
 }
@@ -322,10 +270,10 @@ fn a_directory_with_the_directory_bit_is_a_directory_to_every_request() {
     sim.external().mkdir_all(cloud).unwrap();
     set_reparse_point(&sim, cloud, &PLACEHOLDER);
     for node in [Node::new(sim.process(), Config::default()), tested(Node::new(sim.process(), Config::default()))] {
-        let new = Mkdir { path: path(r"\pods\cloud\x\y"), context: None };
+        let new = mkdir(r"\pods\cloud\x\y");
         assert_eq!(node.run(&exists(r"\pods\cloud\x\y")), Ok(false));
         assert_eq!((node.run(&new), node.run(&exists(r"\pods\cloud\x\y"))), (Ok(()), Ok(true)));
-        node.run(&Rmdir { path: path(r"\pods\cloud\x"), context: None, force: true }).unwrap();
+        node.run(&rmdir(r"\pods\cloud\x", true)).unwrap();
         assert_eq!(node.run(&exists(r"\pods\cloud\x\y")), Ok(false));
     }
     // A tag without the bit: nothing handles it, so Windows does not look below such a directory either.
@@ -437,14 +385,14 @@ proptest! {
         prop_assert_eq!((at_once.held_handles(), ignoring.held_handles()), (1, 0));
         for (text, is_directory) in &queries {
             let text = if *is_directory { format!(r"{text}\") } else { text.clone() };
-            let (exists, is_symlink) = (exists(&text), is_symlink(&text));
+            let (exists, is_symlink) = (exists(&text), is_link(&text));
             prop_assert_eq!(at_once.run(&exists), walk.run(&exists), "PathExists {}", text);
             prop_assert_eq!(ignoring.run(&exists), walk.run(&exists), "PathExists {}", text);
             prop_assert_eq!(at_once.run(&is_symlink), walk.run(&is_symlink), "IsSymlink {}", text);
             prop_assert_eq!(ignoring.run(&is_symlink), walk.run(&is_symlink), "IsSymlink {}", text);
-            let volume = GetVolumeIdFromTargetPath { target: path(&text) };
+            let volume = mounted_at(&text);
             prop_assert_eq!(at_once.run(&volume), walk.run(&volume), "GetVolumeIDFromTargetPath {}", text);
-            let volume = GetClosestVolumeIdFromTargetPath { target: path(&text) };
+            let volume = closest(&text);
             prop_assert_eq!(at_once.run(&volume), walk.run(&volume), "GetClosestVolumeIDFromTargetPath {}", text);
         }
         prop_assert_eq!(at_once.fallbacks(), []);

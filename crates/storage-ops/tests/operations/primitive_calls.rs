@@ -1,6 +1,6 @@
 //! Tests of the number of primitive calls that operations make.
 
-use crate::setup::{GIB, NoProbe, path, resize, traced, volume_on};
+use crate::setup::{GIB, MOUNT, NoProbe, path, traced, volume_on};
 use faults::Trace;
 use storage_ops::{
     DiskNumber, GetBiosSerialNumber, GetClosestVolumeIdFromTargetPath, GetDiskNumberByName, GetDiskNumberFromVolumeId,
@@ -8,8 +8,6 @@ use storage_ops::{
     IsVolumeFormatted, ListDiskIds, ListDiskLocations, ListTargetPortals, ListVolumesOnDisk, Node, Operation,
     PathExists, ServiceName, TargetPortal, WriteVolumeCache,
 };
-
-const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
 
 /// Runs `operation`, checks that it has changed nothing, and returns the number of its WMI calls.
 fn reads<O: Operation>(node: &Node, trace: &Trace, operation: &O) -> u64 {
@@ -75,25 +73,4 @@ fn only_the_named_reads_call_wmi() {
         1,
         "without a serial number in the firmware table, WMI is queried"
     );
-}
-
-#[test]
-fn the_operations_of_a_pod_on_a_formatted_disk_do_not_call_wmi() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").dir(MOUNT).build();
-    let (node, trace) = traced(&sim, NoProbe);
-    let (disk, target) = (DiskNumber(1), path(MOUNT));
-    node.run(&storage_ops::PartitionDisk { disk }).unwrap();
-    node.run(&storage_ops::SetDiskState { disk, online: true }).unwrap();
-    let volume = volume_on(&node, 1);
-    node.run(&storage_ops::FormatVolume { volume }).unwrap();
-    node.run(&storage_ops::MountVolume { volume, target: target.clone() }).unwrap();
-    node.run(&resize(volume, 0)).unwrap();
-    node.run(&storage_ops::CreateSymlink { source: target.clone(), target: path(r"\pods\l") }).unwrap();
-    node.run(&storage_ops::Rmdir { path: path(r"\pods\l"), context: None, force: true }).unwrap();
-    node.run(&storage_ops::UnmountVolume { volume, target: target.clone() }).unwrap();
-    node.run(&storage_ops::Rmdir { path: target, context: None, force: true }).unwrap();
-    node.run(&storage_ops::SetDiskState { disk, online: false }).unwrap();
-    assert_eq!(trace.counts().wmi, 0);
-    assert_eq!(sim.open_handles(), 0);
-    assert_eq!(node.locked_objects(), 0);
 }

@@ -6,18 +6,17 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::setup::{GIB, NoProbe, node_on, probed, provider, refused, traced, volume_on};
+use crate::setup::{
+    GIB, NoProbe, ONE, PARTITION, failing, layered, node_on, ntfs, probed, provider, refused, set_online, traced,
+    volume_on,
+};
 use faults::{Fault, FaultAction, Layer, Layered, Probe, Probed, Race, Trace, When};
 use os::{CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Returned, Time, Value, Wmi};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
-    Config, DiskNumber, FormatVolume, GetDiskState, IsVolumeFormatted, Kind, Node, PartitionDisk, ResizeTarget,
-    ResizeVolume, SetDiskState, VolumeId,
+    Config, FormatVolume, GetDiskState, IsVolumeFormatted, Kind, Node, ResizeTarget, ResizeVolume, VolumeId,
 };
 
-const ONE: DiskNumber = DiskNumber(1);
-const PARTITION: PartitionDisk = PartitionDisk { disk: ONE };
-const ONLINE: SetDiskState = SetDiskState { disk: ONE, online: true };
 const VOLUMES: &str = "SELECT * FROM MSFT_Volume WHERE FileSystemType = 0";
 const FORMAT: &str = "wmi call MSFT_Volume.Format";
 const REFRESH: &str = "wmi call MSFT_Disk.Refresh";
@@ -76,7 +75,7 @@ impl Layer for Answer {
 /// Returns a node whose provider answers the first `times` calls of `method` with `code`.
 fn answering(sim: &Sim, method: &'static str, code: u32, times: u32) -> Node {
     let answer = Answer { method, code, left: AtomicU32::new(times) };
-    Node::new(Arc::new(Layered::around(sim.process(), answer)), Config::default())
+    layered(sim, answer)
 }
 
 #[test]
@@ -86,7 +85,7 @@ fn a_method_that_returns_an_error_code_counts_as_a_failure() {
     let format = FormatVolume { volume };
     refused(&node, &format, Kind::Internal);
     node.run(&format).unwrap();
-    let counts = node.provider_calls();
+    let counts = node.wmi_calls();
     let count = counts.iter().find(|count| count.method == "Format").unwrap();
     assert_eq!((count.calls, count.failures), (2, 1), "{count:?}");
 }
@@ -104,7 +103,7 @@ fn a_disk_that_the_provider_learns_of_by_itself_is_waited_for() {
 #[test]
 fn a_disk_that_refresh_refuses_is_read_by_updating_the_cache() {
     let grown = || {
-        let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+        let sim = ntfs().build();
         let volume = volume_on(&node_on(&sim), 1);
         assert!(sim.grow_disk(1, 2 * GIB));
         (sim, ResizeVolume { target: ResizeTarget::Volume(volume), size: 0 })
@@ -161,7 +160,7 @@ fn a_change_that_is_refused_because_the_cache_is_out_of_date_is_repeated_after_a
 #[test]
 fn a_resize_that_is_refused_because_the_cache_is_out_of_date_is_repeated_after_a_refresh() {
     for code in [4097, 40003] {
-        let grown = || os_sim::node().disk(GIB).partitioned().formatted("NTFS").grown_to(2 * GIB).build();
+        let grown = || ntfs().grown_to(2 * GIB).build();
         let sim = grown();
         let resize = ResizeVolume { target: ResizeTarget::FirstVolumeOfDisk(ONE), size: 0 };
         answering(&sim, "Resize", code, 1).run(&resize).unwrap();
@@ -210,7 +209,7 @@ fn an_instance_of_a_removed_disk_like_the_new_one_is_refreshed() {
     let same = DiskDescription { serial: Some(String::new()), ..DiskDescription::new(GIB) };
     assert_eq!(sim.attach_disk(&same, true), Ok(1));
     let outdated = Outdated { disks: Mutex::new(Some(disks.unwrap())) };
-    let node = Node::new(Arc::new(Layered::around(sim.process(), outdated)), Config::default());
+    let node = layered(&sim, outdated);
     node.run(&PARTITION).unwrap();
     assert_eq!(sim.disk(1).unwrap().partitions.len(), 2);
 }
@@ -333,7 +332,8 @@ fn waiting_becomes_less_frequent() {
     sim.set_timing(|timing| timing.new_volume = Duration::from_hours(1));
     let (node, trace) = traced(&sim, NoProbe);
     node.run(&PARTITION).unwrap();
-    refused(&node, &FormatVolume { volume: volume_on(&node, 1) }, Kind::FailedPrecondition);
+    let error = refused(&node, &FormatVolume { volume: volume_on(&node, 1) }, Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(OsError(43006)), "{error}");
     assert!((10..30).contains(&trace.counts().of(FORMAT)), "{:?}", trace.counts());
 }
 
@@ -367,7 +367,7 @@ impl Layer for Anonymous {
 fn a_disk_that_cannot_be_told_from_another_is_not_partitioned() {
     let sim = os_sim::node().disk(GIB).serial("").build();
     let before = sim.snapshot();
-    let node = Node::new(Arc::new(Layered::around(sim.process(), Anonymous)), Config::default());
+    let node = layered(&sim, Anonymous);
     refused(&node, &PARTITION, Kind::FailedPrecondition);
     assert_eq!(sim.snapshot(), before);
 }
@@ -384,7 +384,7 @@ fn a_partition_that_was_created_although_the_cache_was_out_of_date_is_not_create
 fn a_disk_that_a_policy_takes_offline_again_is_brought_online_again() {
     for times in 1..=3 {
         let sim = os_sim::node().disk(GIB).partitioned().offline().offline_again(times).build();
-        node_on(&sim).run(&ONLINE).unwrap();
+        node_on(&sim).run(&set_online(1, true)).unwrap();
         assert!(!sim.disk(1).unwrap().offline && sim.volume_on(1).unwrap().arrived, "{times}");
 
         let sim = os_sim::node().disk(GIB).offline().offline_again(times).build();
@@ -414,12 +414,6 @@ fn a_new_volume_is_formatted_as_soon_as_it_can_be_written() {
     node.run(&FormatVolume { volume }).unwrap();
     assert_eq!(sim.volume_on(1).unwrap().formats, 1);
     assert!(trace.counts().of(FORMAT) > 1);
-    let sim = os_sim::node().disk(GIB).build();
-    sim.set_timing(|timing| timing.new_volume = Duration::from_hours(1));
-    let node = node_on(&sim);
-    node.run(&PARTITION).unwrap();
-    let error = refused(&node, &FormatVolume { volume: volume_on(&node, 1) }, Kind::FailedPrecondition);
-    assert_eq!(error.code(), Some(OsError(43006)), "{error}");
 }
 
 #[test]
@@ -465,7 +459,7 @@ fn a_format_with_an_unknown_outcome_is_waited_for_while_the_volume_is_locked() {
         let other = sim.clone();
         let lost: Vec<Arc<dyn Probe>> = vec![
             Arc::new(Race::before(0, move || begin_format(&other)).among(|call| call.primitive == FORMAT)),
-            Arc::new(Fault::each(|call| call.primitive == FORMAT, When::Before, FaultAction::Fail(code))),
+            Arc::new(failing(FORMAT, code)),
         ];
         probed(&sim, lost).run(&FormatVolume { volume }).unwrap();
         assert_eq!(sim.volume_on(1).unwrap().formats, 1);

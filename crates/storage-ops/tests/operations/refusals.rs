@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use os::OsError;
 use os_sim::Sim;
-use storage_ops::{Config, Kind, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Rmdir, RmdirContents, Secret, UncPath};
+use storage_ops::{Config, Kind, Mkdir, Node, Rmdir};
 use tracing::callsite::Identifier;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::setup::{GIB, path, refused, volume_on};
+use crate::setup::{contents, map, mkdir, mount, ntfs, path, refused, volume_on};
 
 /// A log that notes the statement and the text of each warning.
 #[derive(Default)]
@@ -50,23 +50,17 @@ impl Subscriber for Warnings {
     fn exit(&self, _: &Id) {}
 }
 
-fn map(user: &str, password: &str) -> NewSmbGlobalMapping {
-    let remote = UncPath::parse(r"\\files\one").unwrap();
-    let password = Secret::new(password.to_owned());
-    NewSmbGlobalMapping { remote, local: None, username: user.to_owned(), password }
-}
-
 #[test]
 fn each_kind_of_refusal_has_a_line_and_a_statement_of_its_own() {
     let server = os_sim::node().smb_server("files").share("one").user("anna", "right-secret");
     let sim: Sim = server.build();
     sim.external().symlink(r"C:\var\lib\kubelet\pods\out", r"C:\Windows").unwrap();
     let node = Node::new(sim.process(), Config { refuse_other_smb_passwords: true, ..Config::default() });
-    node.run(&map(r"FILES\anna", "right-secret")).unwrap();
+    node.run(&map(r"\\files\one", r"FILES\anna", "right-secret")).unwrap();
     let warnings = Arc::new(Warnings::default());
     tracing::subscriber::with_default(Arc::clone(&warnings), || {
-        refused(&node, &map(r"FILES\anna", "wrong-secret"), Kind::FailedPrecondition);
-        refused(&node, &map(r"FILES\thief", "wrong-secret"), Kind::FailedPrecondition);
+        refused(&node, &map(r"\\files\one", r"FILES\anna", "wrong-secret"), Kind::FailedPrecondition);
+        refused(&node, &map(r"\\files\one", r"FILES\thief", "wrong-secret"), Kind::FailedPrecondition);
         let (path, context) = (path(r"\pods\out\a\b"), None);
         refused(&node, &Mkdir { path: path.clone(), context }, Kind::FailedPrecondition);
         refused(&node, &Rmdir { path, context, force: false }, Kind::FailedPrecondition);
@@ -90,13 +84,13 @@ fn each_kind_of_refusal_has_a_line_and_a_statement_of_its_own() {
 
 #[test]
 fn a_link_at_the_end_of_a_path_is_refused_like_one_on_the_way() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let sim = ntfs().build();
     sim.external().symlink(r"C:\var\lib\kubelet\pods\out", r"C:\outside").unwrap();
     let node = Node::new(sim.process(), Config::default());
     let volume = volume_on(&node, 1);
-    let contents = refused(&node, &RmdirContents { path: path(r"\pods\out") }, Kind::FailedPrecondition);
-    let mount = refused(&node, &MountVolume { volume, target: path(r"\pods\out") }, Kind::FailedPrecondition);
-    let way = refused(&node, &Mkdir { path: path(r"\pods\out\a"), context: None }, Kind::FailedPrecondition);
+    let contents = refused(&node, &contents(r"\pods\out"), Kind::FailedPrecondition);
+    let mount = refused(&node, &mount(volume, r"\pods\out"), Kind::FailedPrecondition);
+    let way = refused(&node, &mkdir(r"\pods\out\a"), Kind::FailedPrecondition);
     for error in [&contents, &mount, &way] {
         assert_eq!(error.code(), Some(OsError::REPARSE_POINT_ENCOUNTERED));
         assert!(error.to_string().contains(": out is a link and is not followed: "), "{error}");

@@ -4,28 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::setup::{GIB, node_on, path, probed, refused};
+use crate::setup::{GIB, TREE, contents, mount, node_on, probed, rmdir, unmount};
 use faults::{Call, Fault, FaultAction, Outcome, Probe, When};
 use os::OsError;
 use os_sim::{Oplock, Sim};
-use storage_ops::{Kind, MountVolume, Node, Rmdir, RmdirContents, UnmountVolume, VolumeId};
-
-const TREE: &str = r"C:\var\lib\kubelet\pods\p";
+use storage_ops::{Kind, Node, VolumeId};
 
 /// The time limit of a removal.
 const LIMIT: Duration = Duration::from_mins(2);
 
-fn rmdir() -> Rmdir {
-    Rmdir { path: path(TREE), context: None, force: true }
-}
-
-fn contents() -> RmdirContents {
-    RmdirContents { path: path(TREE) }
-}
-
 /// Runs one of the removals. Returns the kind and the text of its error.
 fn remove(node: &Node, contents_only: bool) -> Result<(), (Kind, Option<OsError>, String)> {
-    let outcome = if contents_only { node.run(&contents()) } else { node.run(&rmdir()) };
+    let outcome = if contents_only { node.run(&contents(TREE)) } else { node.run(&rmdir(TREE, true)) };
     outcome.map_err(|error| (error.kind(), error.code(), error.to_string()))
 }
 
@@ -78,7 +68,7 @@ fn a_program_that_gives_up_its_oplock_at_once_is_no_obstacle() {
     let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\p\f", b"1").build();
     sim.external().hold_oplock(&format!(r"{TREE}\f"), Oplock::Exclusive).unwrap();
     let node = probed(&sim, GivesUp(sim.clone()));
-    node.run(&rmdir()).unwrap();
+    node.run(&rmdir(TREE, true)).unwrap();
     assert!(!sim.external().exists(TREE));
 }
 
@@ -91,8 +81,8 @@ fn a_held_directory_with_an_oplock_is_mounted_and_unmounted() {
     }
     let (node, began) = (node_on(&sim), sim.now());
     let volume = VolumeId::parse(&sim.volume_on(1).unwrap().name()).unwrap();
-    node.run(&MountVolume { volume, target: path(target) }).unwrap();
-    node.run(&UnmountVolume { volume, target: path(target) }).unwrap();
+    node.run(&mount(volume, target)).unwrap();
+    node.run(&unmount(volume, target)).unwrap();
     assert!(sim.now() - began < Duration::from_secs(5));
 }
 
@@ -160,6 +150,4 @@ fn the_removal_of_a_large_tree_goes_on_when_the_request_is_repeated() {
         remove(&node, contents_only).unwrap();
         assert_eq!(sim.external().exists(TREE), contents_only);
     }
-    let sim = os_sim::node().dir(TREE).build();
-    refused(&node_on(&sim), &Rmdir { path: path(r"\pods\missing"), context: None, force: false }, Kind::NotFound);
 }

@@ -3,21 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::setup::{GIB, NoProbe, failing, node_on, path, probed, refused, traced};
+use crate::setup::{NoProbe, TREE, contents, failing, failing_once, node_on, ntfs, probed, refused, rmdir, traced};
 use faults::{Call, Fault, FaultAction, Outcome, Probe, Race, Trace, When};
 use os::{Access, NtPath, Open, Options, Os, OsError, Share, U16String};
 use os_sim::Sim;
-use storage_ops::{Kind, Rmdir, RmdirContents};
-
-const TREE: &str = r"C:\var\lib\kubelet\pods\p";
-
-fn rmdir() -> Rmdir {
-    Rmdir { path: path(TREE), context: None, force: true }
-}
-
-fn contents() -> RmdirContents {
-    RmdirContents { path: path(TREE) }
-}
+use storage_ops::Kind;
 
 /// Returns a node with `pods\p`, which contains `full\deep\f`, `full\f` and `empty`.
 fn tree() -> Sim {
@@ -67,17 +57,17 @@ fn a_directory_that_another_process_keeps_filling_is_emptied_three_more_times_an
     for directory in [r"pods\p", r"pods\p\empty", r"pods\p\full", r"pods\p\full\deep"] {
         for times in 0..=3 {
             let sim = tree();
-            probed(&sim, Refill::of(&sim, directory, times)).run(&rmdir()).unwrap();
+            probed(&sim, Refill::of(&sim, directory, times)).run(&rmdir(TREE, true)).unwrap();
             assert!(is_removed(&sim), "{directory} filled {times} times");
         }
         // An operation without a limit would empty the directory twenty times and succeed.
         for times in [4, 20] {
             let sim = tree();
             let node = probed(&sim, Refill::of(&sim, directory, times));
-            let error = refused(&node, &rmdir(), Kind::FailedPrecondition);
+            let error = refused(&node, &rmdir(TREE, true), Kind::FailedPrecondition);
             assert_eq!(error.code(), Some(OsError::DIR_NOT_EMPTY), "{directory} filled {times} times");
             assert!(!is_removed(&sim));
-            node_on(&sim).run(&rmdir()).unwrap();
+            node_on(&sim).run(&rmdir(TREE, true)).unwrap();
         }
     }
 }
@@ -93,9 +83,9 @@ fn a_directory_is_removed_in_parts_however_many_entries_it_has() {
         }
         let (node, trace) = traced(&sim, NoProbe);
         if emptied {
-            node.run(&contents()).unwrap();
+            node.run(&contents(TREE)).unwrap();
         } else {
-            node.run(&rmdir()).unwrap();
+            node.run(&rmdir(TREE, true)).unwrap();
         }
         assert_eq!(sim.external().exists(TREE), emptied);
         assert!(!emptied || sim.external().read_dir(TREE).unwrap().is_empty());
@@ -113,14 +103,14 @@ fn a_directory_is_removed_in_parts_however_many_entries_it_has() {
 #[test]
 fn rmdir_contents_removes_entries_that_are_added_while_it_runs_or_fails() {
     let empty = os_sim::node().dir(TREE).build();
-    node_on(&empty).run(&contents()).unwrap();
+    node_on(&empty).run(&contents(TREE)).unwrap();
     for (times, emptied) in [(0, true), (1, true), (20, false)] {
         let sim = tree();
         let node = probed(&sim, Refill::of(&sim, r"pods\p", times));
         if emptied {
-            node.run(&contents()).unwrap();
+            node.run(&contents(TREE)).unwrap();
         } else {
-            let error = refused(&node, &contents(), Kind::FailedPrecondition);
+            let error = refused(&node, &contents(TREE), Kind::FailedPrecondition);
             assert_eq!(error.code(), Some(OsError::DIR_NOT_EMPTY));
         }
         assert_eq!(sim.external().read_dir(TREE).unwrap().is_empty(), emptied, "filled {times} times");
@@ -141,10 +131,10 @@ fn removing_a_tree_that_another_process_removes_at_the_same_time_succeeds() {
                 let race = Arc::new(Race::before(nth, step));
                 let node = probed(&sim, Arc::clone(&race));
                 if emptying && !below.is_empty() {
-                    node.run(&contents()).unwrap_or_else(|error| panic!("{error}, {race:?}, {below:?}"));
+                    node.run(&contents(TREE)).unwrap_or_else(|error| panic!("{error}, {race:?}, {below:?}"));
                     assert!(sim.external().read_dir(TREE).unwrap().is_empty(), "{race:?}, {below:?}");
                 } else {
-                    node.run(&rmdir()).unwrap_or_else(|error| panic!("{error}, {race:?}, {below:?}"));
+                    node.run(&rmdir(TREE, true)).unwrap_or_else(|error| panic!("{error}, {race:?}, {below:?}"));
                     assert!(is_removed(&sim), "{race:?}, {below:?}");
                 }
                 if race.taken_before().is_none() {
@@ -161,14 +151,14 @@ fn an_entry_that_another_process_has_open_without_sharing_deletion_is_an_error()
         let sim = tree();
         let holder = held(&sim, below, Share::READ | Share::WRITE);
         for _ in 0..2 {
-            let error = refused(&node_on(&sim), &rmdir(), Kind::FailedPrecondition);
+            let error = refused(&node_on(&sim), &rmdir(TREE, true), Kind::FailedPrecondition);
             assert_eq!(error.code(), Some(OsError::SHARING_VIOLATION), "{below}");
-            let error = refused(&node_on(&sim), &contents(), Kind::FailedPrecondition);
+            let error = refused(&node_on(&sim), &contents(TREE), Kind::FailedPrecondition);
             assert_eq!(error.code(), Some(OsError::SHARING_VIOLATION), "{below}");
             assert!(sim.external().exists(&format!("{TREE}{below}")));
         }
         drop(holder);
-        node_on(&sim).run(&rmdir()).unwrap();
+        node_on(&sim).run(&rmdir(TREE, true)).unwrap();
     }
 }
 
@@ -177,7 +167,7 @@ fn an_entry_that_another_process_has_open_with_deletion_shared_is_removed() {
     for below in ["", r"\full\deep\f", r"\full", r"\empty"] {
         let sim = tree();
         let holder = held(&sim, below, Share::all());
-        node_on(&sim).run(&rmdir()).unwrap();
+        node_on(&sim).run(&rmdir(TREE, true)).unwrap();
         assert!(is_removed(&sim), "{below}");
         drop(holder);
     }
@@ -189,7 +179,7 @@ fn a_read_only_file_is_deleted_on_a_file_system_without_disposition_flags() {
         let sim = tree();
         sim.external().set_read_only(r"C:\var\lib\kubelet\pods\p\full\f", true).unwrap();
         let (node, trace) = traced(&sim, failing("set DispositionEx", code));
-        node.run(&rmdir()).unwrap();
+        node.run(&rmdir(TREE, true)).unwrap();
         assert!(is_removed(&sim), "{code}");
         let changed: Vec<_> = trace.take().into_iter().filter(|record| record.call.primitive == "set Basic").collect();
         assert!(matches!(&changed[..], [one] if one.call.object.ends_with(r"full\f")), "{changed:?}");
@@ -201,7 +191,7 @@ fn a_read_only_file_that_cannot_be_deleted_is_left_unchanged() {
     let sim = tree();
     sim.external().set_read_only(r"C:\var\lib\kubelet\pods\p\full\f", true).unwrap();
     let (node, before) = (probed(&sim, failing("set DispositionEx", OsError::ACCESS_DENIED)), sim.snapshot());
-    refused(&node, &rmdir(), Kind::PermissionDenied);
+    refused(&node, &rmdir(TREE, true), Kind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -216,7 +206,7 @@ fn an_entry_whose_access_control_list_grants_nobody_a_right_is_removed() {
             }
             let holder = share.map(|share| held(&sim, below, share));
             sim.external().revoke_all_rights(&format!("{TREE}{below}")).unwrap();
-            node_on(&sim).run(&rmdir()).unwrap();
+            node_on(&sim).run(&rmdir(TREE, true)).unwrap();
             assert!(is_removed(&sim), "{below}");
             drop(holder);
         }
@@ -228,7 +218,7 @@ fn a_full_directory_whose_access_control_list_grants_nobody_a_right_is_an_error(
     let sim = tree();
     sim.external().revoke_all_rights(&format!(r"{TREE}\full\deep")).unwrap();
     for _ in 0..2 {
-        let error = refused(&node_on(&sim), &rmdir(), Kind::PermissionDenied);
+        let error = refused(&node_on(&sim), &rmdir(TREE, true), Kind::PermissionDenied);
         assert_eq!(error.code(), Some(OsError::ACCESS_DENIED));
         assert!(sim.external().exists(&format!(r"{TREE}\full\deep\f")));
     }
@@ -236,7 +226,7 @@ fn a_full_directory_whose_access_control_list_grants_nobody_a_right_is_an_error(
 
 /// Returns a tree with the mount point of a volume, and with links that are not mount points.
 fn tree_with_a_mount_point() -> Sim {
-    let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS");
+    let node = ntfs();
     let node = node.mounted(r"C:\var\lib\kubelet\pods\p\d\m").file(r"C:\var\lib\kubelet\pods\p\d\f", b"1");
     node.symlink(r"C:\var\lib\kubelet\pods\p\l", r"C:\outside").junction(r"C:\var\lib\kubelet\pods\p\j", "C:\\").build()
 }
@@ -246,7 +236,7 @@ fn the_mount_manager_is_called_only_for_a_mount_point() {
     for top in [r"C:\var\lib\kubelet\pods\p", r"C:\var\lib\kubelet\pods\p\d\m"] {
         let sim = tree_with_a_mount_point();
         let (node, trace) = traced(&sim, Trace::counting());
-        node.run(&Rmdir { path: path(top), context: None, force: true }).unwrap();
+        node.run(&rmdir(top, true)).unwrap();
         assert_eq!(sim.stale_mounts(), Vec::<String>::new());
         let records = trace.take().into_iter();
         let calls: Vec<_> = records.filter(|record| record.call.primitive == "delete_volume_mount_point").collect();
@@ -257,10 +247,9 @@ fn the_mount_manager_is_called_only_for_a_mount_point() {
 #[test]
 fn a_mount_point_is_unregistered_if_the_mount_manager_needs_the_directory_for_itself() {
     let sim = tree_with_a_mount_point();
-    let once = Fault::at(0, When::Before, FaultAction::Fail(OsError::SHARING_VIOLATION))
-        .among(|call| call.primitive == "delete_volume_mount_point");
+    let once = failing_once("delete_volume_mount_point", OsError::SHARING_VIOLATION);
     let node = probed(&sim, once);
-    node.run(&rmdir()).unwrap();
+    node.run(&rmdir(TREE, true)).unwrap();
     assert!(is_removed(&sim));
     assert_eq!(sim.stale_mounts(), Vec::<String>::new());
     assert_eq!(sim.volume_on(1).unwrap().paths, Vec::<String>::new());
@@ -271,7 +260,7 @@ fn the_mount_manager_is_not_called_by_a_path_that_others_can_rename() {
     let sim = tree_with_a_mount_point();
     let holder = held(&sim, r"\d", Share::all());
     let (node, trace) = traced(&sim, Trace::counting());
-    node.run(&rmdir()).unwrap();
+    node.run(&rmdir(TREE, true)).unwrap();
     assert!(is_removed(&sim));
     assert_eq!(trace.counts().of("delete_volume_mount_point"), 0);
     drop(holder);
@@ -284,7 +273,7 @@ fn each_entry_of_a_tree_is_opened_once_and_deleted_once_and_each_directory_liste
         sim.external().write(&format!(r"{TREE}\full\file{number}"), b"").unwrap();
     }
     let (node, trace) = traced(&sim, Trace::counting());
-    node.run(&rmdir()).unwrap();
+    node.run(&rmdir(TREE, true)).unwrap();
     assert!(is_removed(&sim));
     let (counts, directories, files) = (trace.counts(), 4, 302);
     assert_eq!(counts.of("set DispositionEx"), directories + files);
@@ -295,14 +284,14 @@ fn each_entry_of_a_tree_is_opened_once_and_deleted_once_and_each_directory_liste
 }
 
 #[test]
-fn rmdir_does_not_report_success_while_the_tree_exists() {
+fn contract_13_rmdir_does_not_report_success_while_the_tree_exists() {
     for primitive in ["open_child", "query AttributeTag", "list", "set DispositionEx"] {
         for nth in 0.. {
             let sim = tree();
             let vanished = Fault::at(nth, When::Before, FaultAction::Fail(OsError::DELETE_PENDING));
             let vanished =
                 Arc::new(vanished.among(move |call| call.primitive == primitive && call.object.contains(r"pods\p")));
-            match probed(&sim, Arc::clone(&vanished)).run(&rmdir()) {
+            match probed(&sim, Arc::clone(&vanished)).run(&rmdir(TREE, true)) {
                 Ok(()) => assert!(is_removed(&sim), "{vanished:?}"),
                 Err(error) => {
                     assert_eq!(error.kind(), Kind::Busy, "{error}, {vanished:?}");
@@ -327,7 +316,7 @@ fn rmdir_contents_continues_after_an_entry_further_down_was_removed() {
             let inside = move |call: &Call| call.primitive == primitive && call.object.contains(r"pods\p\full\");
             let vanished = Arc::new(vanished.among(inside));
             probed(&sim, Arc::clone(&vanished))
-                .run(&contents())
+                .run(&contents(TREE))
                 .unwrap_or_else(|error| panic!("{error}, {vanished:?}"));
             assert!(sim.external().read_dir(TREE).unwrap().is_empty(), "{vanished:?}");
             if vanished.last_hit().is_none() {

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use crate::setup::{GIB, KUBELET, node_on, path, probed, refused};
+use crate::setup::{GIB, KUBELET, MOUNT, contents, exists, node_on, ntfs, probed, refused, rmdir};
 use faults::{Call, FaultAction, Outcome, Probe};
 use os::OsError;
 use os_sim::Sim;
-use storage_ops::{Kind, PathExists, Rmdir, RmdirContents};
+use storage_ops::Kind;
 
 /// The codes with which calls on a handle fail whose volume was removed or dismounted.
 const LOST: [OsError; 7] = [
@@ -21,31 +20,13 @@ const LOST: [OsError; 7] = [
     OsError::DEVICE_REMOVED,
 ];
 
-const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
-
-fn exists(text: &str) -> PathExists {
-    PathExists { path: path(text), context: None }
-}
-
 /// Returns a node with two NTFS volumes, mounted at `C:\one` and `C:\two`. Kubelet's directory is a link to the first.
 fn kubelet_on_a_volume() -> Sim {
-    let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\one").dir(r"C:\one\pods");
+    let node = ntfs().mounted(r"C:\one").dir(r"C:\one\pods");
     let sim = node.disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\two").dir(r"C:\two\pods").build();
     sim.external().remove_all(KUBELET).unwrap();
     sim.external().symlink(KUBELET, r"C:\one").unwrap();
     sim
-}
-
-#[test]
-fn a_working_directory_is_found_again_after_its_disk_was_disconnected_and_connected() {
-    let sim = kubelet_on_a_volume();
-    let node = node_on(&sim);
-    assert!(node.run(&exists(r"\pods")).unwrap());
-    let disk = sim.detach_disk(1).unwrap();
-    assert!(!node.run(&exists(r"\pods")).unwrap());
-    sim.reattach_disk(disk, true);
-    sim.advance(Duration::from_mins(1));
-    assert!(node.run(&exists(r"\pods")).unwrap());
 }
 
 #[test]
@@ -58,7 +39,7 @@ fn a_volume_counts_as_used_by_the_node_once_a_working_directory_is_on_it() {
     external.remove_all(KUBELET).unwrap();
     external.symlink(KUBELET, r"C:\two").unwrap();
     let before = sim.snapshot();
-    let error = refused(&node, &RmdirContents { path: path(MOUNT) }, Kind::PermissionDenied);
+    let error = refused(&node, &contents(MOUNT), Kind::PermissionDenied);
     assert!(error.to_string().contains("used by the node itself"), "{error}");
     assert_eq!(sim.snapshot(), before);
 }
@@ -79,7 +60,7 @@ fn a_path_on_a_disk_that_has_gone_away_is_not_reported_missing_or_removed() {
         let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\p").build();
         let error = probed(&sim, Lost(code)).run(&exists(r"\pods\p")).unwrap_err();
         assert_eq!(error.code(), Some(code), "{error}");
-        let rmdir = Rmdir { path: path(r"\pods\p"), context: None, force: true };
+        let rmdir = rmdir(r"\pods\p", true);
         let error = probed(&sim, Lost(code)).run(&rmdir).unwrap_err();
         assert_eq!(error.code(), Some(code), "{error}");
     }
@@ -109,11 +90,11 @@ impl Probe for Removed {
 #[test]
 fn rmdir_contents_does_not_succeed_on_a_volume_that_is_removed() {
     for code in LOST {
-        let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT);
+        let sim = ntfs().mounted(MOUNT);
         let sim = sim.file(r"C:\var\lib\kubelet\plugins\v\f", b"1").dir(r"C:\var\lib\kubelet\plugins\v\d").build();
         let volume = format!("{{{}}}", sim.volume_on(1).unwrap().id);
         let probe = Arc::new(Removed { code, volume, listed: false.into() });
-        let error = probed(&sim, Arc::clone(&probe)).run(&RmdirContents { path: path(MOUNT) }).unwrap_err();
+        let error = probed(&sim, Arc::clone(&probe)).run(&contents(MOUNT)).unwrap_err();
         assert!(probe.listed.load(Ordering::SeqCst));
         assert_eq!(error.code(), Some(code), "{error}");
         assert_eq!(sim.external().read_dir(MOUNT).unwrap(), ["d", "f"]);

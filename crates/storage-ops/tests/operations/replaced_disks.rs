@@ -1,20 +1,13 @@
 //! Tests that no operation changes a disk that takes the number of its disk while it runs.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use faults::{Layer, Layered, Race, Trace};
-use os::abi::ControlCode;
-use os::{Handle, OsResult};
+use faults::{Race, Trace};
 use os_sim::{Builder, Content, DiskDescription, Sim};
-use storage_ops::{
-    Config, DiskNumber, Error, FormatVolume, Kind, MountVolume, Node, PartitionDisk, SetDiskState, UnmountVolume,
-    WriteVolumeCache,
-};
+use storage_ops::{Error, FormatVolume, Node, WriteVolumeCache};
 
-use crate::setup::{GIB, NoProbe, node_on, path, probed, refused, resize, traced, volume_on};
+use crate::setup::{GIB, NoProbe, PARTITION, mount, node_on, probed, resize, set_online, traced, unmount, volume_on};
 
-const ONE: DiskNumber = DiskNumber(1);
 const TARGET: &str = r"\plugins\v";
 
 /// An operation, the disk that it is meant for, and the one that takes its number.
@@ -26,29 +19,24 @@ struct Case {
 }
 
 const CASES: [Case; 8] = [
-    Case {
-        name: "PartitionDisk",
-        disk: |disk| disk,
-        other: |_| {},
-        run: |node, _| node.run(&PartitionDisk { disk: ONE }),
-    },
+    Case { name: "PartitionDisk", disk: |disk| disk, other: |_| {}, run: |node, _| node.run(&PARTITION) },
     Case {
         name: "PartitionDisk of an offline disk",
         disk: |disk| disk.offline().read_only(),
         other: |other| (other.offline, other.read_only) = (true, true),
-        run: |node, _| node.run(&PartitionDisk { disk: ONE }),
+        run: |node, _| node.run(&PARTITION),
     },
     Case {
         name: "SetDiskState(online)",
         disk: |disk| disk.partitioned().formatted("NTFS").offline().read_only(),
         other: |other| (other.offline, other.read_only) = (true, true),
-        run: |node, _| node.run(&SetDiskState { disk: ONE, online: true }),
+        run: |node, _| node.run(&set_online(1, true)),
     },
     Case {
         name: "SetDiskState(offline)",
         disk: |disk| disk.partitioned().formatted("NTFS"),
         other: |_| {},
-        run: |node, _| node.run(&SetDiskState { disk: ONE, online: false }),
+        run: |node, _| node.run(&set_online(1, false)),
     },
     Case {
         name: "FormatVolume",
@@ -60,7 +48,7 @@ const CASES: [Case; 8] = [
         name: "MountVolume",
         disk: |disk| disk.partitioned().formatted("NTFS"),
         other: |other| (other.content, other.file_system) = (Content::Partitioned, Some("NTFS".into())),
-        run: |node, volume| node.run(&MountVolume { volume: volume.unwrap(), target: path(TARGET) }),
+        run: |node, volume| node.run(&mount(volume.unwrap(), TARGET)),
     },
     Case {
         name: "UnmountVolume",
@@ -68,7 +56,7 @@ const CASES: [Case; 8] = [
         other: |other| (other.content, other.file_system) = (Content::Partitioned, Some("NTFS".into())),
         run: |node, volume| {
             node.run(&WriteVolumeCache { volume: volume.unwrap() })?;
-            node.run(&UnmountVolume { volume: volume.unwrap(), target: path(TARGET) })
+            node.run(&unmount(volume.unwrap(), TARGET))
         },
     },
     Case {
@@ -142,31 +130,4 @@ fn state(sim: &Sim) -> String {
     let volume = sim.volume_on(1);
     let file_system = volume.map(|volume| (volume.file_system, volume.total, volume.formats, volume.paths));
     format!("{} {} {} {partitions:?} {file_system:?}", disk.offline, disk.read_only, disk.layout)
-}
-
-/// A node whose disk gets another number after it has been opened.
-struct Renumbered(AtomicUsize);
-
-impl Layer for Renumbered {
-    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
-        let size = handle.control(code, input, output)?;
-        if code == ControlCode::STORAGE_GET_DEVICE_NUMBER {
-            // After each opening of a second handle, the first one is queried.
-            let query = self.0.fetch_add(1, Ordering::SeqCst);
-            if query >= 2 && query.is_multiple_of(2) {
-                output[4] = 7;
-            }
-        }
-        Ok(size)
-    }
-}
-
-#[test]
-fn a_disk_whose_number_changes_while_it_is_open_is_not_changed() {
-    let sim = os_sim::node().disk(GIB).disk(GIB).build();
-    let before = sim.snapshot();
-    let node = Node::new(Arc::new(Layered::around(sim.process(), Renumbered(0.into()))), Config::default());
-    let error = refused(&node, &PartitionDisk { disk: DiskNumber(1) }, Kind::FailedPrecondition);
-    assert!(error.to_string().contains("has been replaced by another disk"), "{error}");
-    assert_eq!(sim.snapshot(), before);
 }

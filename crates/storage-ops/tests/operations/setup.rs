@@ -3,16 +3,38 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use faults::{Fault, FaultAction, Probe, Probed, Trace, When};
+use faults::{Fault, FaultAction, Layer, Layered, Probe, Probed, Trace, When};
 use os::{CallStatus, MethodCall, Namespace, Os, OsError, Value};
-use os_sim::Sim;
-use storage_ops::{Config, Error, HostPath, Kind, Node, Operation, ResizeTarget, ResizeVolume, VolumeId};
+use os_sim::{Builder, Sim};
+use storage_ops::{
+    Config, CreateSymlink, DiskNumber, Error, GetClosestVolumeIdFromTargetPath, GetVolumeIdFromTargetPath, HostPath,
+    IsSymlink, Kind, ListVolumesOnDisk, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation, PartitionDisk,
+    PathExists, ResizeTarget, ResizeVolume, Rmdir, RmdirContents, Secret, SetDiskState, UncPath, UnmountVolume,
+    VolumeId,
+};
 
 /// Kubelet's directory.
 pub(crate) const KUBELET: &str = r"C:\var\lib\kubelet";
 
+/// A directory at which tests mount a volume.
+pub(crate) const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
+
+/// A directory that tests remove.
+pub(crate) const TREE: &str = r"C:\var\lib\kubelet\pods\p";
+
 /// A gibibyte.
 pub(crate) const GIB: u64 = 1 << 30;
+
+/// The first disk beside that of the node.
+pub(crate) const ONE: DiskNumber = DiskNumber(1);
+
+/// Partitions disk 1.
+pub(crate) const PARTITION: PartitionDisk = PartitionDisk { disk: ONE };
+
+/// Returns a node with an NTFS volume on disk 1.
+pub(crate) fn ntfs() -> Builder {
+    os_sim::node().disk(GIB).partitioned().formatted("NTFS")
+}
 
 /// Returns a node on `sim` with the default settings.
 pub(crate) fn node_on(sim: &Sim) -> Node {
@@ -27,11 +49,71 @@ pub(crate) fn path(text: &str) -> HostPath {
 
 /// Returns the id of the only volume on `disk`.
 pub(crate) fn volume_on(node: &Node, disk: u32) -> VolumeId {
-    let volumes = node
-        .run(&storage_ops::ListVolumesOnDisk { disk: storage_ops::DiskNumber(disk), partition: 0 })
-        .expect("a volume");
+    let volumes = node.run(&volumes_of(disk)).expect("a volume");
     assert_eq!(volumes.len(), 1);
     volumes[0]
+}
+
+pub(crate) fn exists(text: &str) -> PathExists {
+    PathExists { path: path(text), context: None }
+}
+
+pub(crate) fn mkdir(text: &str) -> Mkdir {
+    Mkdir { path: path(text), context: None }
+}
+
+pub(crate) fn rmdir(text: &str, force: bool) -> Rmdir {
+    Rmdir { path: path(text), context: None, force }
+}
+
+/// Removes the contents of a directory.
+pub(crate) fn contents(text: &str) -> RmdirContents {
+    RmdirContents { path: path(text) }
+}
+
+pub(crate) fn link(source: &str, target: &str) -> CreateSymlink {
+    CreateSymlink { source: path(source), target: path(target) }
+}
+
+pub(crate) fn is_link(text: &str) -> IsSymlink {
+    IsSymlink { path: path(text) }
+}
+
+pub(crate) fn mount(volume: VolumeId, target: &str) -> MountVolume {
+    MountVolume { volume, target: path(target) }
+}
+
+pub(crate) fn unmount(volume: VolumeId, target: &str) -> UnmountVolume {
+    UnmountVolume { volume, target: path(target) }
+}
+
+/// Finds the volume that is mounted at a path.
+pub(crate) fn mounted_at(text: &str) -> GetVolumeIdFromTargetPath {
+    GetVolumeIdFromTargetPath { target: path(text) }
+}
+
+/// Finds the volume that a path is on.
+pub(crate) fn closest(text: &str) -> GetClosestVolumeIdFromTargetPath {
+    GetClosestVolumeIdFromTargetPath { target: path(text) }
+}
+
+pub(crate) fn volumes_of(disk: u32) -> ListVolumesOnDisk {
+    ListVolumesOnDisk { disk: DiskNumber(disk), partition: 0 }
+}
+
+pub(crate) fn set_online(disk: u32, online: bool) -> SetDiskState {
+    SetDiskState { disk: DiskNumber(disk), online }
+}
+
+/// Maps a share without a link.
+pub(crate) fn map(remote: &str, user: &str, password: &str) -> NewSmbGlobalMapping {
+    let (username, password) = (user.to_owned(), Secret::new(password.to_owned()));
+    NewSmbGlobalMapping { remote: UncPath::parse(remote).unwrap(), local: None, username, password }
+}
+
+/// Maps a share and creates a link to it.
+pub(crate) fn map_at(remote: &str, user: &str, password: &str, local: &str) -> NewSmbGlobalMapping {
+    NewSmbGlobalMapping { local: Some(path(local)), ..map(remote, user, password) }
 }
 
 /// Grows `volume` to `size` bytes.
@@ -69,6 +151,16 @@ pub(crate) fn traced(sim: &Sim, probe: impl Probe + 'static) -> (Node, Arc<Trace
 /// Returns a fault that fails each call of `primitive` with `code`.
 pub(crate) fn failing(primitive: &'static str, code: OsError) -> Fault {
     Fault::each(move |call| call.primitive == primitive, When::Before, FaultAction::Fail(code))
+}
+
+/// Returns a fault that fails the first call of `primitive` with `code`.
+pub(crate) fn failing_once(primitive: &'static str, code: OsError) -> Fault {
+    Fault::at(0, When::Before, FaultAction::Fail(code)).among(move |call| call.primitive == primitive)
+}
+
+/// Returns a node on `sim` whose calls go through `layer`.
+pub(crate) fn layered(sim: &Sim, layer: impl Layer + 'static) -> Node {
+    Node::new(Arc::new(Layered::around(sim.process(), layer)), Config::default())
 }
 
 /// A probe that leaves each call unchanged.

@@ -2,25 +2,16 @@
 
 use std::sync::Mutex;
 
-use crate::setup::{self, node_on, path, refused};
+use crate::setup::{NoProbe, failing, map, map_at, mapped, node_on, probed, refused, traced};
 use faults::{Call, Fault, FaultAction, Probe, When};
 use os::{Access, NtPath, Open, Options, Os as _, OsError, U16String};
 use os_sim::Sim;
-use storage_ops::{Config, Kind, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
+use storage_ops::{Config, Kind, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, UncPath};
 
 const LINK: &str = r"C:\var\lib\kubelet\plugins\share";
 
 fn sim() -> Sim {
     os_sim::node().smb_server("files").share("one").share("two").user(r"domain\user", "pw").user("other", "pw2").build()
-}
-
-fn map(remote: &str, user: &str, password: &str, local: Option<&str>) -> NewSmbGlobalMapping {
-    NewSmbGlobalMapping {
-        remote: UncPath::parse(remote).unwrap(),
-        local: local.map(path),
-        username: user.into(),
-        password: Secret::new(password.into()),
-    }
 }
 
 fn unmap(remote: &str) -> RemoveSmbGlobalMapping {
@@ -32,13 +23,13 @@ fn contract_28_a_share_is_mapped_once_and_go_reads_the_link_to_it() {
     let sim = sim();
     let node = node_on(&sim);
     for _ in 0..2 {
-        node.run(&map("//Files/One/", r"domain\user", "pw", Some(LINK))).unwrap();
+        node.run(&map_at("//Files/One/", r"domain\user", "pw", LINK)).unwrap();
     }
-    assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
+    assert_eq!(mapped(&sim), [r"\\files\one"]);
     let text = sim.external().read_link(LINK).unwrap();
     assert_eq!(text.trim_end_matches('\\').to_lowercase(), r"\\files\one");
     sim.external().write(&format!(r"{LINK}\f"), b"through").unwrap();
-    node.run(&map(r"\\files\one\sub", r"DOMAIN\User", "pw", None)).unwrap();
+    node.run(&map(r"\\files\one\sub", r"DOMAIN\User", "pw")).unwrap();
     assert_eq!(sim.smb_mappings().len(), 1, "a path below the share shares its mapping");
 }
 
@@ -46,9 +37,9 @@ fn contract_28_a_share_is_mapped_once_and_go_reads_the_link_to_it() {
 fn contract_28_wrong_credentials_and_unknown_shares_are_errors_with_their_codes() {
     let sim = sim();
     let (node, before) = (node_on(&sim), sim.snapshot());
-    refused(&node, &map(r"\\files\one", r"domain\user", "wrong", Some(LINK)), Kind::PermissionDenied);
-    refused(&node, &map(r"\\files\none", r"domain\user", "pw", None), Kind::NotFound);
-    let error = refused(&node, &map(r"\\unknown\one", r"domain\user", "pw", None), Kind::FailedPrecondition);
+    refused(&node, &map_at(r"\\files\one", r"domain\user", "wrong", LINK), Kind::PermissionDenied);
+    refused(&node, &map(r"\\files\none", r"domain\user", "pw"), Kind::NotFound);
+    let error = refused(&node, &map(r"\\unknown\one", r"domain\user", "pw"), Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::BAD_NETPATH));
     assert_eq!(sim.snapshot(), before);
 }
@@ -57,53 +48,48 @@ fn contract_28_wrong_credentials_and_unknown_shares_are_errors_with_their_codes(
 fn contract_28_another_user_of_a_readable_mapping_is_refused_with_advice() {
     let sim = sim();
     let node = node_on(&sim);
-    node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
-    let error = refused(&node, &map(r"\\files\one\x", r"domain\other", "pw2", None), Kind::FailedPrecondition);
+    node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
+    let error = refused(&node, &map(r"\\files\one\x", r"domain\other", "pw2"), Kind::FailedPrecondition);
     assert!(error.to_string().contains("one user per share"), "{error}");
     let shared = Node::new(sim.process(), Config { share_smb_mappings: true, ..Config::default() });
-    shared.run(&map(r"\\files\one", r"domain\other", "pw2", None)).unwrap();
+    shared.run(&map(r"\\files\one", r"domain\other", "pw2")).unwrap();
 }
 
 #[test]
 fn contract_28_another_user_on_the_same_server_is_explained() {
     let sim = sim();
     let node = node_on(&sim);
-    node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
-    let error = refused(&node, &map(r"\\files\two", r"domain\other", "pw2", None), Kind::FailedPrecondition);
+    node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
+    let error = refused(&node, &map(r"\\files\two", r"domain\other", "pw2"), Kind::FailedPrecondition);
     assert!(error.to_string().contains("one user per server"), "{error}");
     assert_eq!(error.code(), Some(os::OsError::SESSION_CREDENTIAL_CONFLICT));
 }
 
 #[test]
 fn contract_28_a_mapping_that_cannot_be_read_is_replaced_with_the_new_password() {
-    let sim = sim();
-    let node = node_on(&sim);
-    node.run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
-    sim.rotate_smb_password("files", r"domain\user", "new");
-    assert!(sim.external().read_dir(LINK).is_err());
-    node.run(&map(r"\\files\one", r"domain\user", "new", Some(LINK))).unwrap();
-    sim.external().read_dir(LINK).unwrap();
-    assert_eq!(sim.smb_mappings().len(), 1);
-}
-
-#[test]
-fn contract_28_a_mapping_is_repaired_after_a_reboot() {
-    let sim = sim();
-    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
-    sim.reboot();
-    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
-    sim.external().read_dir(LINK).unwrap();
+    for restarts in [false, true] {
+        let sim = sim();
+        node_on(&sim).run(&map_at(r"\\files\one", r"domain\user", "pw", LINK)).unwrap();
+        if restarts {
+            sim.reboot();
+        }
+        sim.rotate_smb_password("files", r"domain\user", "new");
+        assert!(sim.external().read_dir(LINK).is_err());
+        node_on(&sim).run(&map_at(r"\\files\one", r"domain\user", "new", LINK)).unwrap();
+        sim.external().read_dir(LINK).unwrap();
+        assert_eq!(sim.smb_mappings().len(), 1);
+    }
 }
 
 #[test]
 fn contract_28_an_occupied_or_forbidden_local_path_is_refused_before_the_share_is_mapped() {
     let sim = sim();
     let node = node_on(&sim);
-    refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(r"C:\elsewhere")), Kind::PermissionDenied);
-    refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(r"\missing\share")), Kind::NotFound);
+    refused(&node, &map_at(r"\\files\one", r"domain\user", "pw", r"C:\elsewhere"), Kind::PermissionDenied);
+    refused(&node, &map_at(r"\\files\one", r"domain\user", "pw", r"\missing\share"), Kind::NotFound);
     assert!(sim.smb_mappings().is_empty());
     sim.external().mkdir(LINK).unwrap();
-    refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(LINK)), Kind::AlreadyExists);
+    refused(&node, &map_at(r"\\files\one", r"domain\user", "pw", LINK), Kind::AlreadyExists);
     assert!(sim.smb_mappings().is_empty());
 }
 
@@ -111,7 +97,7 @@ fn contract_28_an_occupied_or_forbidden_local_path_is_refused_before_the_share_i
 fn contract_29_a_sub_path_removes_the_mapping_of_its_share_and_an_unmapped_share_is_an_error() {
     let sim = sim();
     let node = node_on(&sim);
-    node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
     node.run(&unmap(r"\\FILES\one\sub\dir\")).unwrap();
     assert!(sim.smb_mappings().is_empty());
     refused(&node, &unmap(r"\\files\one"), Kind::NotFound);
@@ -123,7 +109,7 @@ fn contract_29_the_password_is_in_no_error_trace_or_dump() {
     let trace = std::sync::Arc::new(faults::Trace::recording());
     let probed = faults::Probed::new(sim.process(), std::sync::Arc::clone(&trace));
     let node = Node::new(std::sync::Arc::new(probed), Config::default());
-    let mapping = map(r"\\files\one", r"domain\user", "hunter2hunter2", None);
+    let mapping = map(r"\\files\one", r"domain\user", "hunter2hunter2");
     let error = refused(&node, &mapping, Kind::PermissionDenied);
     let records = format!("{:?}", trace.take());
     assert!(!records.is_empty());
@@ -137,7 +123,7 @@ fn contract_29_the_password_is_in_no_error_trace_or_dump() {
 #[test]
 fn contract_28_a_single_error_does_not_remove_a_mapping() {
     let sim = sim();
-    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
     let before = sim.snapshot();
     for nth in 0..3 {
         for code in [os::OsError::IO_DEVICE, os::OsError::BAD_NETPATH, os::OsError::LOGON_FAILURE] {
@@ -146,39 +132,25 @@ fn contract_28_a_single_error_does_not_remove_a_mapping() {
                 .among(|call| call.object.to_lowercase().contains(r"unc\files\one"));
             let probed = faults::Probed::new(sim.process(), fault);
             let node = Node::new(std::sync::Arc::new(probed), Config::default());
-            node.run(&map(r"\\files\one\missing", r"domain\user", "pw", None)).unwrap();
+            node.run(&map(r"\\files\one\missing", r"domain\user", "pw")).unwrap();
             assert_eq!(sim.snapshot(), before, "{code:?} at {nth}");
         }
     }
 }
 
 #[test]
-fn contract_28_an_outage_does_not_remove_a_mapping() {
-    let sim = sim();
-    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
-    let outage = Fault::each(
-        |call| call.object.contains("UNC") && !call.is_wmi(),
-        When::Before,
-        FaultAction::Fail(OsError::BAD_NETPATH),
-    );
-    let (node, before) = (setup::probed(&sim, outage), sim.snapshot());
-    refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(LINK)), Kind::FailedPrecondition);
-    assert_eq!(sim.snapshot(), before);
-}
-
-#[test]
 fn contract_28_a_long_outage_does_not_remove_a_mapping() {
     let sim = sim();
     let node = node_on(&sim);
-    node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
     sim.set_smb_reachable("files", false);
     // The first attempt makes Windows report the mapping as disconnected.
     for _ in 0..3 {
-        refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::FailedPrecondition);
-        assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
+        refused(&node, &map(r"\\files\one", r"domain\user", "pw"), Kind::FailedPrecondition);
+        assert_eq!(mapped(&sim), [r"\\files\one"]);
     }
     sim.set_smb_reachable("files", true);
-    node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
 }
 
 /// Fails each attempt to open the share with `at_share`, and each attempt to open a path below it with `below`.
@@ -201,19 +173,19 @@ impl Probe for FailedOpens {
 
 /// Maps the share again while all attempts to open it fail. Returns the result, and whether the mapping was replaced.
 fn map_again(sim: &Sim, at_share: OsError, below: OsError) -> (Result<(), storage_ops::Error>, bool) {
-    let (node, trace) = setup::traced(sim, FailedOpens { at_share, below });
-    let outcome = node.run(&map(r"\\files\one\sub", r"domain\user", "pw", None));
+    let (node, trace) = traced(sim, FailedOpens { at_share, below });
+    let outcome = node.run(&map(r"\\files\one\sub", r"domain\user", "pw"));
     let counts = trace.counts();
     let [removed, created] =
         ["Remove", "Create"].map(|method| counts.of(&format!("wmi call MSFT_SmbGlobalMapping.{method}")));
     assert_eq!(removed, created);
-    assert_eq!(setup::mapped(sim), [r"\\files\one"]);
+    assert_eq!(mapped(sim), [r"\\files\one"]);
     (outcome, removed == 1)
 }
 
 fn mapped_before() -> Sim {
     let sim = sim();
-    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
     sim
 }
 
@@ -234,8 +206,8 @@ fn contract_28_a_mapping_is_healthy_if_listing_is_denied_and_the_directory_is_re
 fn a_nul_character_in_the_user_or_the_password_is_refused_without_a_call() {
     let sim = sim();
     for (user, password) in [("us\0er", "pw"), ("user", "p\0w")] {
-        let (node, trace) = setup::traced(&sim, setup::NoProbe);
-        refused(&node, &map(r"\\files\one", user, password, None), Kind::InvalidArgument);
+        let (node, trace) = traced(&sim, NoProbe);
+        refused(&node, &map(r"\\files\one", user, password), Kind::InvalidArgument);
         assert_eq!(trace.take().len(), 0);
     }
 }
@@ -245,22 +217,13 @@ fn contract_28_after_a_restart_a_second_share_is_refused_with_the_mapping_to_rem
     let sim = mapped_before();
     sim.reboot();
     let node = node_on(&sim);
-    let second = map(r"\\files\two", r"domain\user", "pw", None);
+    let second = map(r"\\files\two", r"domain\user", "pw");
     let error = refused(&node, &second, Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::SESSION_CREDENTIAL_CONFLICT));
     assert!(error.to_string().contains(r"remove those that no pod uses (\\files\one)"), "{error}");
-    assert_eq!(setup::mapped(&sim), [r"\\files\one"], "a readable mapping is never removed");
+    assert_eq!(mapped(&sim), [r"\\files\one"], "a readable mapping is never removed");
     node.run(&unmap(r"\\files\one")).unwrap();
     node.run(&second).unwrap();
-}
-
-#[test]
-fn contract_28_after_a_restart_a_mapping_whose_password_was_changed_is_replaced() {
-    let sim = mapped_before();
-    sim.reboot();
-    sim.rotate_smb_password("files", r"domain\user", "new");
-    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "new", Some(LINK))).unwrap();
-    sim.external().read_dir(LINK).unwrap();
 }
 
 #[test]
@@ -272,17 +235,17 @@ fn contract_28_two_directories_of_a_share_are_mapped_before_and_after_a_restart(
         }
         for directory in ["a", "b"] {
             let remote = format!(r"\\files\one\{directory}");
-            node_on(&sim).run(&map(&remote, r"domain\user", "pw", None)).unwrap();
+            node_on(&sim).run(&map(&remote, r"domain\user", "pw")).unwrap();
         }
-        assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
+        assert_eq!(mapped(&sim), [r"\\files\one"]);
     }
 }
 
 #[test]
 fn contract_28_a_user_without_a_domain_is_refused_with_advice() {
     let sim = sim();
-    let (node, trace) = setup::traced(&sim, setup::NoProbe);
-    let error = refused(&node, &map(r"\\files\one", "other", "pw2", None), Kind::FailedPrecondition);
+    let (node, trace) = traced(&sim, NoProbe);
+    let error = refused(&node, &map(r"\\files\one", "other", "pw2"), Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::NO_SUCH_LOGON_SESSION));
     assert!(error.to_string().contains(r"such as DOMAIN\user"), "{error}");
     assert_eq!(trace.counts().of(CREATE), 1);
@@ -292,10 +255,10 @@ fn contract_28_a_user_without_a_domain_is_refused_with_advice() {
 fn contract_28_a_mapping_is_not_persistent_where_windows_must_not_store_credentials() {
     let sim = sim();
     sim.set_stored_credentials_forbidden(true);
-    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
+    node_on(&sim).run(&map_at(r"\\files\one", r"domain\user", "pw", LINK)).unwrap();
     assert!(!sim.smb_mappings()[0].persistent);
     sim.reboot();
-    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
+    node_on(&sim).run(&map_at(r"\\files\one", r"domain\user", "pw", LINK)).unwrap();
     sim.external().read_dir(LINK).unwrap();
 }
 
@@ -303,8 +266,8 @@ fn contract_28_a_mapping_is_not_persistent_where_windows_must_not_store_credenti
 fn a_mapping_that_wmi_did_not_start_to_create_is_unavailable() {
     let sim = sim();
     for code in [OsError::WMI_TIMED_OUT, OsError::WMI_QUEUE_FULL] {
-        let node = setup::probed(&sim, setup::failing(CREATE, code));
-        refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::Unavailable);
+        let node = probed(&sim, failing(CREATE, code));
+        refused(&node, &map(r"\\files\one", r"domain\user", "pw"), Kind::Unavailable);
     }
 }
 
@@ -315,40 +278,30 @@ fn contract_28_the_user_of_a_mapping_is_remembered_if_the_outcome_is_unknown() {
     let sim = sim();
     let lost =
         Fault::at(0, When::After, FaultAction::Fail(OsError::RPC_CALL_FAILED)).among(|call| call.primitive == CREATE);
-    let node = setup::probed(&sim, lost);
-    refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::StillRunning);
-    assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
-    refused(&node, &map(r"\\files\one", r"domain\other", "pw2", None), Kind::FailedPrecondition);
-    node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    let node = probed(&sim, lost);
+    refused(&node, &map(r"\\files\one", r"domain\user", "pw"), Kind::StillRunning);
+    assert_eq!(mapped(&sim), [r"\\files\one"]);
+    refused(&node, &map(r"\\files\one", r"domain\other", "pw2"), Kind::FailedPrecondition);
+    node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
 }
 
 #[test]
 fn contract_28_the_user_of_a_mapping_that_was_not_created_is_forgotten_and_a_conflict_is_explained() {
     let sim = sim();
     let conflict = FaultAction::Fail(OsError::SESSION_CREDENTIAL_CONFLICT);
-    let node = setup::probed(&sim, Fault::at(0, When::Before, conflict).among(|call| call.primitive == CREATE));
-    let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::FailedPrecondition);
+    let node = probed(&sim, Fault::at(0, When::Before, conflict).among(|call| call.primitive == CREATE));
+    let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw"), Kind::FailedPrecondition);
     assert!(error.to_string().contains("one user per server"), "{error}");
     // An administrator maps the share for another user.
-    node_on(&sim).run(&map(r"\\files\one", r"domain\other", "pw2", None)).unwrap();
-    node.run(&map(r"\\files\one", r"domain\other", "pw2", None)).unwrap();
-}
-
-#[test]
-fn contract_09a_a_link_above_the_local_path_is_refused() {
-    let sim = sim();
-    sim.external().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\Windows").unwrap();
-    let (node, before) = (node_on(&sim), sim.snapshot());
-    let mapping = map(r"\\files\one", r"domain\user", "pw", Some(r"\pods\l\share"));
-    refused(&node, &mapping, Kind::FailedPrecondition);
-    assert_eq!(sim.snapshot(), before);
+    node_on(&sim).run(&map(r"\\files\one", r"domain\other", "pw2")).unwrap();
+    node.run(&map(r"\\files\one", r"domain\other", "pw2")).unwrap();
 }
 
 #[test]
 fn contract_28_a_readable_mapping_is_read_once() {
     let sim = mapped_before();
-    let (node, trace) = setup::traced(&sim, setup::NoProbe);
-    node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    let (node, trace) = traced(&sim, NoProbe);
+    node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
     let opens = trace.take().into_iter().filter(|record| record.call.primitive == "open");
     assert_eq!(opens.filter(|record| record.call.object.to_lowercase().contains(r"unc\files")).count(), 1);
 }
@@ -358,26 +311,12 @@ fn contract_28_a_link_that_cannot_be_created_is_the_reported_error_even_if_the_m
     const REMOVE: &str = "wmi call MSFT_SmbGlobalMapping.Remove";
     let sim = sim();
     let probes: Vec<std::sync::Arc<dyn Probe>> = vec![
-        std::sync::Arc::new(setup::failing("control FSCTL_SET_REPARSE_POINT", OsError::DISK_FULL)),
-        std::sync::Arc::new(setup::failing(REMOVE, OsError::WBEM_FAILED)),
+        std::sync::Arc::new(failing("control FSCTL_SET_REPARSE_POINT", OsError::DISK_FULL)),
+        std::sync::Arc::new(failing(REMOVE, OsError::WBEM_FAILED)),
     ];
-    let node = setup::probed(&sim, probes);
-    let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(LINK)), Kind::FailedPrecondition);
+    let node = probed(&sim, probes);
+    let error = refused(&node, &map_at(r"\\files\one", r"domain\user", "pw", LINK), Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::DISK_FULL));
-}
-
-#[test]
-fn contract_28_the_error_of_a_mapping_that_is_kept_has_the_code_for_which_it_is_kept() {
-    let attempts = |code: OsError, refused: OsError| -> Vec<std::sync::Arc<dyn Probe>> {
-        let opens = |call: &Call| call.primitive == "open" && call.object.to_lowercase().contains(r"unc\files\one");
-        vec![
-            std::sync::Arc::new(Fault::at(0, When::Before, FaultAction::Fail(code)).among(opens)),
-            std::sync::Arc::new(Fault::each(opens, When::Before, FaultAction::Fail(refused))),
-        ]
-    };
-    let node = setup::probed(&mapped_before(), attempts(OsError::BAD_NETPATH, OsError::LOGON_FAILURE));
-    let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::FailedPrecondition);
-    assert_eq!(error.code(), Some(OsError::BAD_NETPATH));
 }
 
 /// Opens the share when the link to it is about to become one, as a pod with an older link does, and fails that call.
@@ -400,28 +339,28 @@ impl Probe for OpenedBeforeTheLinkFails {
 
 #[test]
 fn contract_28_only_a_new_mapping_without_open_files_is_removed_when_its_link_fails() {
-    let map_with_link = map(r"\\files\one", r"domain\user", "pw", Some(LINK));
-    let failing_link = || setup::failing("control FSCTL_SET_REPARSE_POINT", OsError::DISK_FULL);
+    let map_with_link = map_at(r"\\files\one", r"domain\user", "pw", LINK);
+    let failing_link = || failing("control FSCTL_SET_REPARSE_POINT", OsError::DISK_FULL);
     let fails = |node: &Node, sim: &Sim, request: &NewSmbGlobalMapping| {
         let error = refused(node, request, Kind::FailedPrecondition);
         assert_eq!(error.code(), Some(OsError::DISK_FULL), "the error of the link");
-        setup::mapped(sim)
+        mapped(sim)
     };
     // The request has made it.
     let sim = sim();
     let before = sim.snapshot();
-    assert_eq!(fails(&setup::probed(&sim, failing_link()), &sim, &map_with_link), [""; 0]);
+    assert_eq!(fails(&probed(&sim, failing_link()), &sim, &map_with_link), [""; 0]);
     assert_eq!(sim.snapshot(), before, "neither a link nor an entry of the record is left");
     // The request has made it, and a file was opened on it since then.
-    let node = setup::probed(&sim, OpenedBeforeTheLinkFails { sim: sim.clone(), opened: Mutex::default() });
+    let node = probed(&sim, OpenedBeforeTheLinkFails { sim: sim.clone(), opened: Mutex::default() });
     assert_eq!(fails(&node, &sim, &map_with_link), [r"\\files\one"]);
-    refused(&node_on(&sim), &map(r"\\files\one", r"domain\other", "pw2", None), Kind::FailedPrecondition);
+    refused(&node_on(&sim), &map(r"\\files\one", r"domain\other", "pw2"), Kind::FailedPrecondition);
     // The request has found it.
-    assert_eq!(fails(&setup::probed(&sim, failing_link()), &sim, &map_with_link), [r"\\files\one"]);
+    assert_eq!(fails(&probed(&sim, failing_link()), &sim, &map_with_link), [r"\\files\one"]);
     // The request has replaced it.
     sim.rotate_smb_password("files", r"domain\user", "new");
-    let new_password = map(r"\\files\one", r"domain\user", "new", Some(LINK));
-    assert_eq!(fails(&setup::probed(&sim, failing_link()), &sim, &new_password), [r"\\files\one"]);
+    let new_password = map_at(r"\\files\one", r"domain\user", "new", LINK);
+    assert_eq!(fails(&probed(&sim, failing_link()), &sim, &new_password), [r"\\files\one"]);
     node_on(&sim).run(&new_password).unwrap();
 }
 
@@ -429,12 +368,12 @@ fn contract_28_only_a_new_mapping_without_open_files_is_removed_when_its_link_fa
 fn contract_28_a_mapping_whose_request_died_before_the_link_is_used_by_the_next_one_and_stays() {
     let sim = sim();
     let die = Fault::each(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT", When::Before, FaultAction::Die);
-    let request = map(r"\\files\one", r"domain\user", "pw", Some(LINK));
-    setup::probed(&sim, die).run(&request).unwrap_err();
-    assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
-    let failing = setup::failing("control FSCTL_SET_REPARSE_POINT", OsError::DISK_FULL);
-    refused(&setup::probed(&sim, failing), &request, Kind::FailedPrecondition);
-    assert_eq!(setup::mapped(&sim), [r"\\files\one"], "the second request did not make it");
+    let request = map_at(r"\\files\one", r"domain\user", "pw", LINK);
+    probed(&sim, die).run(&request).unwrap_err();
+    assert_eq!(mapped(&sim), [r"\\files\one"]);
+    let failing = failing("control FSCTL_SET_REPARSE_POINT", OsError::DISK_FULL);
+    refused(&probed(&sim, failing), &request, Kind::FailedPrecondition);
+    assert_eq!(mapped(&sim), [r"\\files\one"], "the second request did not make it");
     node_on(&sim).run(&request).unwrap();
     sim.external().read_dir(LINK).unwrap();
 }

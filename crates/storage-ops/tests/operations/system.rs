@@ -1,6 +1,6 @@
 //! Tests of the operations on services, and of the BIOS serial number.
 
-use crate::setup::{node_on, refused};
+use crate::setup::{failing_once, node_on, probed, refused};
 use faults::{Fault, FaultAction, Trace, When};
 use os::{Os, OsError, ServiceAccess, U16String};
 use os_sim::Sim;
@@ -74,6 +74,7 @@ fn a_service_with_running_dependents_stops_only_with_force_and_after_them() {
     let node = node_on(&sim);
     let error = refused(&node, &StopService { name: name("base"), force: false }, Kind::FailedPrecondition);
     assert!(error.to_string().contains("top"), "{error}");
+    assert_eq!(error.code(), Some(OsError::DEPENDENT_SERVICES_RUNNING));
     assert_eq!(state(&sim, "base"), 4);
     node.run(&StopService { name: name("base"), force: true }).unwrap();
     assert_eq!((state(&sim, "base"), state(&sim, "middle"), state(&sim, "top")), (1, 1, 1));
@@ -82,9 +83,8 @@ fn a_service_with_running_dependents_stops_only_with_force_and_after_them() {
 #[test]
 fn a_service_is_started_when_the_service_database_is_unlocked() {
     let sim = os_sim::node().service("late", "Late").build();
-    let locked = Fault::at(0, When::Before, FaultAction::Fail(OsError::SERVICE_DATABASE_LOCKED))
-        .among(|call| call.primitive == "service start");
-    crate::setup::probed(&sim, locked).run(&StartService { name: name("late") }).unwrap();
+    let locked = failing_once("service start", OsError::SERVICE_DATABASE_LOCKED);
+    probed(&sim, locked).run(&StartService { name: name("late") }).unwrap();
     assert_eq!(state(&sim, "late"), 4);
 }
 
@@ -99,7 +99,7 @@ fn starting_a_paused_service_is_refused_with_the_reason() {
     for (state, number) in [("paused", 7), ("pause_pending", 6)] {
         let sim = node_with_a_service_in(state);
         let trace = Arc::new(Trace::counting());
-        let node = crate::setup::probed(&sim, Arc::clone(&trace));
+        let node = probed(&sim, Arc::clone(&trace));
         let error = refused(&node, &StartService { name: name("a") }, Kind::FailedPrecondition);
         assert!(error.to_string().contains("the service is paused"), "{error}");
         assert_eq!(trace.counts().of("service start"), 0);
@@ -139,7 +139,7 @@ fn a_starting_or_stopping_service_is_stopped_when_it_accepts_controls_again() {
     open(ServiceAccess::Stop).stop().unwrap();
     assert_eq!(state(&sim, "slow"), 3);
     let trace = Arc::new(Trace::counting());
-    crate::setup::probed(&sim, Arc::clone(&trace)).run(&StopService { name: name("slow"), force: false }).unwrap();
+    probed(&sim, Arc::clone(&trace)).run(&StopService { name: name("slow"), force: false }).unwrap();
     assert_eq!(state(&sim, "slow"), 1);
     assert_eq!(trace.counts().of("service stop"), 1, "the service is stopping already");
 }
@@ -150,7 +150,7 @@ fn a_service_that_stops_by_itself_counts_as_stopped_whatever_windows_calls_it() 
         let sim = os_sim::node().service("a", "A").running().build();
         let gone = Fault::at(0, When::After, FaultAction::Fail(code)).among(|call| call.primitive == "service stop");
         let before = sim.now();
-        crate::setup::probed(&sim, gone).run(&StopService { name: name("a"), force: false }).unwrap();
+        probed(&sim, gone).run(&StopService { name: name("a"), force: false }).unwrap();
         assert_eq!((state(&sim, "a"), sim.now()), (1, before));
     }
 }
@@ -160,7 +160,7 @@ fn a_service_that_cannot_be_stopped_is_described_as_such() {
     let sim = os_sim::node().service("a", "A").running().build();
     let refusal = FaultAction::Fail(OsError::INVALID_SERVICE_CONTROL);
     let stubborn = Fault::each(|call| call.primitive == "service stop", When::Before, refusal);
-    let node = crate::setup::probed(&sim, stubborn);
+    let node = probed(&sim, stubborn);
     let error = refused(&node, &StopService { name: name("a"), force: false }, Kind::FailedPrecondition);
     let reason = "cannot stop the service a: the service cannot be stopped: it does not accept the stop control";
     assert!(error.to_string().starts_with(reason), "{error}");
@@ -178,18 +178,16 @@ fn contract_30_a_start_waits_for_that_of_another_service() {
 }
 
 #[test]
-fn the_error_names_the_dependents_that_prevent_a_stop() {
+fn the_error_names_the_dependent_that_could_not_be_stopped() {
     let sim = os_sim::node().service("base", "Base").running().service("top", "Top").depends_on("base").running();
     let sim = sim.build();
-    let error = refused(&node_on(&sim), &StopService { name: name("base"), force: false }, Kind::FailedPrecondition);
-    assert_eq!(error.code(), Some(OsError::DEPENDENT_SERVICES_RUNNING));
     let refusing = Fault::each(
         |call| call.primitive == "service stop" && call.object == "top",
         When::Before,
         FaultAction::Fail(OsError::ACCESS_DENIED),
     );
     let stop = StopService { name: name("base"), force: true };
-    let error = refused(&crate::setup::probed(&sim, refusing), &stop, Kind::PermissionDenied);
+    let error = refused(&probed(&sim, refusing), &stop, Kind::PermissionDenied);
     assert!(error.to_string().contains("the dependent service top could not be stopped"), "{error}");
     assert_eq!(state(&sim, "base"), 4);
 }

@@ -1,31 +1,23 @@
 //! Tests of the operations on volumes.
 
-use crate::setup::{self, GIB, node_on, path, refused, resize, volume_on};
+use crate::setup::{
+    GIB, KUBELET, MOUNT, ONE, PARTITION, closest, failing, is_link, mount, mounted_at, node_on, ntfs, probed, refused,
+    resize, unmount, volume_on, volumes_of,
+};
 use faults::{Fault, FaultAction, When};
 use os::OsError;
 use storage_ops::{
-    Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId,
-    GetVolumeIdFromTargetPath, GetVolumeStats, HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, Node,
-    PartitionDisk, ResizeTarget, ResizeVolume, UnmountVolume, VolumeId, WriteVolumeCache,
+    Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId, GetVolumeStats,
+    HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, Node, VolumeId, WriteVolumeCache,
 };
-
-const ONE: DiskNumber = DiskNumber(1);
-const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
 
 fn unknown_volume() -> VolumeId {
     VolumeId::parse(r"\\?\Volume{00000000-0000-0000-0000-00000000dead}\").unwrap()
 }
 
-fn mounted_at(text: &str) -> GetVolumeIdFromTargetPath {
-    GetVolumeIdFromTargetPath { target: HostPath::parse(text).unwrap() }
-}
-
 #[test]
 fn contract_08_the_error_where_nothing_is_mounted_contains_because_it_does_not_exist() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .formatted("NTFS")
+    let sim = ntfs()
         .mounted(MOUNT)
         .dir(r"C:\var\lib\kubelet\plugins\plain")
         .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\plain")
@@ -48,11 +40,11 @@ fn contract_08_the_error_where_nothing_is_mounted_contains_because_it_does_not_e
 
 #[test]
 fn mounted_not_mounted_and_stale_are_distinguished() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+    let sim = ntfs().mounted(MOUNT).build();
     let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     assert_eq!(node.run(&mounted_at(MOUNT)).unwrap(), volume);
-    let plain = node.run(&mounted_at(setup::KUBELET)).unwrap_err().to_string();
+    let plain = node.run(&mounted_at(KUBELET)).unwrap_err().to_string();
     sim.detach_disk(1);
     let stale = node.run(&mounted_at(MOUNT)).unwrap_err().to_string();
     assert!(plain.contains("not a mount point"), "{plain}");
@@ -64,8 +56,8 @@ fn mounted_not_mounted_and_stale_are_distinguished() {
 fn contract_19_volumes_are_in_partition_order_and_an_empty_list_is_an_error() {
     let sim = os_sim::node().disk(GIB).disk(GIB).partitioned().build();
     let node = node_on(&sim);
-    refused(&node, &ListVolumesOnDisk { disk: ONE, partition: 0 }, Kind::NotFound);
-    let volumes = node.run(&ListVolumesOnDisk { disk: DiskNumber(2), partition: 0 }).unwrap();
+    refused(&node, &volumes_of(1), Kind::NotFound);
+    let volumes = node.run(&volumes_of(2)).unwrap();
     assert!(volumes[0].to_string().ends_with(r"}\"));
     let data = sim.disk(2).unwrap().partitions.last().unwrap().number;
     assert_eq!(node.run(&ListVolumesOnDisk { disk: DiskNumber(2), partition: data }).unwrap(), volumes);
@@ -83,10 +75,10 @@ fn contract_19_a_disk_that_is_one_file_system_has_one_volume() {
 
 #[test]
 fn contract_21_the_disk_of_a_volume_without_a_path_is_found() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+    let sim = ntfs().mounted(MOUNT).build();
     let node = node_on(&sim);
     let volume = volume_on(&node, 1);
-    node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
+    node.run(&unmount(volume, MOUNT)).unwrap();
     assert_eq!(node.run(&GetDiskNumberFromVolumeId { volume }).unwrap(), ONE);
 }
 
@@ -94,11 +86,11 @@ fn contract_21_the_disk_of_a_volume_without_a_path_is_found() {
 fn contract_22_any_file_system_counts_as_formatted_and_an_unknown_state_is_an_error() {
     for (name, sim, expected) in [
         ("raw", os_sim::node().disk(GIB).partitioned().build(), Some(false)),
-        ("NTFS", os_sim::node().disk(GIB).partitioned().formatted("NTFS").build(), Some(true)),
+        ("NTFS", ntfs().build(), Some(true)),
         ("ReFS", os_sim::node().disk(GIB).partitioned().formatted("ReFS").build(), Some(true)),
         ("FAT32", os_sim::node().disk(GIB).partitioned().formatted("FAT32").build(), Some(true)),
-        ("locked", os_sim::node().disk(GIB).partitioned().formatted("NTFS").bitlocker_locked().build(), None),
-        ("unreadable", os_sim::node().disk(GIB).partitioned().formatted("NTFS").unreadable().build(), None),
+        ("locked", ntfs().bitlocker_locked().build(), None),
+        ("unreadable", ntfs().unreadable().build(), None),
     ] {
         let node = node_on(&sim);
         let volume = volume_on(&node, 1);
@@ -109,18 +101,10 @@ fn contract_22_any_file_system_counts_as_formatted_and_an_unknown_state_is_an_er
 #[test]
 fn contract_22_a_formatted_volume_is_never_formatted_again() {
     for (name, sim, kind) in [
-        ("NTFS", os_sim::node().disk(GIB).partitioned().formatted("NTFS").build(), None),
+        ("NTFS", ntfs().build(), None),
         ("ReFS", os_sim::node().disk(GIB).partitioned().formatted("ReFS").build(), Some(Kind::FailedPrecondition)),
-        (
-            "locked",
-            os_sim::node().disk(GIB).partitioned().formatted("NTFS").bitlocker_locked().build(),
-            Some(Kind::FailedPrecondition),
-        ),
-        (
-            "unreadable",
-            os_sim::node().disk(GIB).partitioned().formatted("NTFS").unreadable().build(),
-            Some(Kind::FailedPrecondition),
-        ),
+        ("locked", ntfs().bitlocker_locked().build(), Some(Kind::FailedPrecondition)),
+        ("unreadable", ntfs().unreadable().build(), Some(Kind::FailedPrecondition)),
     ] {
         let node = node_on(&sim);
         let (volume, before) = (volume_on(&node, 1), sim.snapshot());
@@ -146,10 +130,7 @@ fn contract_22_a_raw_volume_is_formatted_once() {
 
 #[test]
 fn contract_23_mounting_twice_succeeds_and_an_occupied_target_is_an_error() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .formatted("NTFS")
+    let sim = ntfs()
         .disk(GIB)
         .partitioned()
         .formatted("NTFS")
@@ -160,98 +141,59 @@ fn contract_23_mounting_twice_succeeds_and_an_occupied_target_is_an_error() {
     let node = node_on(&sim);
     let (one, two) = (volume_on(&node, 1), volume_on(&node, 2));
     for _ in 0..2 {
-        node.run(&MountVolume { volume: one, target: path(MOUNT) }).unwrap();
+        node.run(&mount(one, MOUNT)).unwrap();
     }
     let before = sim.snapshot();
-    refused(&node, &MountVolume { volume: two, target: path(MOUNT) }, Kind::FailedPrecondition);
-    refused(&node, &MountVolume { volume: two, target: path(r"\plugins\full") }, Kind::FailedPrecondition);
-    refused(&node, &MountVolume { volume: two, target: path(r"\plugins\l") }, Kind::FailedPrecondition);
-    refused(&node, &MountVolume { volume: two, target: path(r"\plugins\missing") }, Kind::NotFound);
-    refused(&node, &MountVolume { volume: unknown_volume(), target: path(MOUNT) }, Kind::NotFound);
-    refused(&node, &MountVolume { volume: two, target: path(r"C:\Windows") }, Kind::PermissionDenied);
+    refused(&node, &mount(two, MOUNT), Kind::FailedPrecondition);
+    refused(&node, &mount(two, r"\plugins\full"), Kind::FailedPrecondition);
+    refused(&node, &mount(two, r"\plugins\l"), Kind::FailedPrecondition);
+    refused(&node, &mount(two, r"\plugins\missing"), Kind::NotFound);
+    refused(&node, &mount(unknown_volume(), MOUNT), Kind::NotFound);
+    refused(&node, &mount(two, r"C:\Windows"), Kind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
     sim.invariants().unwrap();
 }
 
 #[test]
 fn contract_15_mounting_over_a_stale_mount_point_replaces_it() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .formatted("NTFS")
-        .mounted(MOUNT)
-        .disk(GIB)
-        .partitioned()
-        .formatted("NTFS")
-        .build();
+    let sim = ntfs().mounted(MOUNT).disk(GIB).partitioned().formatted("NTFS").build();
     let node = node_on(&sim);
     sim.detach_disk(1);
     let volume = volume_on(&node, 2);
-    node.run(&MountVolume { volume, target: path(MOUNT) }).unwrap();
+    node.run(&mount(volume, MOUNT)).unwrap();
     assert_eq!(node.run(&mounted_at(MOUNT)).unwrap(), volume);
 }
 
 #[test]
 fn contract_24_unmounting_removes_the_mount_point_and_fails_if_the_volume_is_not_mounted() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .formatted("NTFS")
-        .mounted(MOUNT)
-        .disk(GIB)
-        .partitioned()
-        .formatted("NTFS")
-        .build();
+    let sim = ntfs().mounted(MOUNT).disk(GIB).partitioned().formatted("NTFS").build();
     let node = node_on(&sim);
     let (one, two) = (volume_on(&node, 1), volume_on(&node, 2));
-    refused(&node, &UnmountVolume { volume: two, target: path(MOUNT) }, Kind::FailedPrecondition);
-    node.run(&UnmountVolume { volume: one, target: path(MOUNT) }).unwrap();
+    refused(&node, &unmount(two, MOUNT), Kind::FailedPrecondition);
+    node.run(&unmount(one, MOUNT)).unwrap();
     assert!(sim.external().exists(MOUNT));
-    refused(&node, &UnmountVolume { volume: one, target: path(MOUNT) }, Kind::FailedPrecondition);
-    refused(&node, &UnmountVolume { volume: one, target: path(r"\missing") }, Kind::NotFound);
+    refused(&node, &unmount(one, MOUNT), Kind::FailedPrecondition);
+    refused(&node, &unmount(one, r"\missing"), Kind::NotFound);
     sim.invariants().unwrap();
 }
 
 #[test]
 fn contract_15_unmounting_a_stale_mount_point_succeeds() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+    let sim = ntfs().mounted(MOUNT).build();
     let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     sim.detach_disk(1);
-    node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
+    node.run(&unmount(volume, MOUNT)).unwrap();
     assert!(sim.external().exists(MOUNT) && !sim.external().is_link(MOUNT));
 }
 
 #[test]
-fn contract_25_the_volume_of_a_pod_link_is_the_one_mounted_at_its_target() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .formatted("NTFS")
-        .mounted(MOUNT)
-        .symlink(r"C:\var\lib\kubelet\pods\a", MOUNT)
-        .symlink(r"C:\var\lib\kubelet\pods\b", r"C:\var\lib\kubelet\pods\a")
-        .build();
-    let node = node_on(&sim);
-    let volume = volume_on(&node, 1);
-    for text in [MOUNT, r"C:\var\lib\kubelet\pods\a", r"C:\var\lib\kubelet\pods\b"] {
-        assert_eq!(node.run(&mounted_at(text)).unwrap(), volume, "{text}");
-    }
-}
-
-#[test]
 fn contract_25_the_closest_volume_is_that_of_the_nearest_mount_above() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .formatted("NTFS")
-        .mounted(MOUNT)
-        .symlink(r"C:\var\lib\kubelet\pods\a", MOUNT)
-        .build();
+    let sim = ntfs().mounted(MOUNT).symlink(r"C:\var\lib\kubelet\pods\a", MOUNT).build();
     sim.external().mkdir_all(r"C:\var\lib\kubelet\plugins\v\nested\deep").unwrap();
     let node = node_on(&sim);
     let (system, volume) = (volume_on(&node, 0), volume_on(&node, 1));
-    let closest = |text: &str| GetClosestVolumeIdFromTargetPath { target: HostPath::parse(text).unwrap() };
+    let closest = |text: &str| closest(text);
     for (text, expected) in [
         (r"C:\", system),
         (r"C:\var\lib\kubelet\pods", system),
@@ -265,7 +207,7 @@ fn contract_25_the_closest_volume_is_that_of_the_nearest_mount_above() {
 
 #[test]
 fn contract_26_a_grown_disk_needs_no_rescan_and_stats_show_the_new_size_at_once() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+    let sim = ntfs().mounted(MOUNT).build();
     let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     sim.grow_disk(1, 2 * GIB);
@@ -281,7 +223,7 @@ fn contract_26_a_grown_disk_needs_no_rescan_and_stats_show_the_new_size_at_once(
 
 #[test]
 fn contract_26_a_volume_that_is_large_enough_is_left_unchanged() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let sim = ntfs().build();
     let node = node_on(&sim);
     let (volume, before) = (volume_on(&node, 1), sim.snapshot());
     for size in [0, 1, 2 << 20, GIB / 2] {
@@ -293,36 +235,14 @@ fn contract_26_a_volume_that_is_large_enough_is_left_unchanged() {
 }
 
 #[test]
-fn contract_26_growth_of_less_than_100_mib_is_used() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
-    let node = node_on(&sim);
-    let volume = volume_on(&node, 1);
-    let before = node.run(&GetVolumeStats { volume }).unwrap().total;
-    sim.grow_disk(1, GIB + (10 << 20));
-    node.run(&resize(volume, 0)).unwrap();
-    let after = node.run(&GetVolumeStats { volume }).unwrap().total;
-    assert!(after >= before + (8 << 20), "{before} {after}");
-}
-
-#[test]
 fn contract_27_used_is_total_minus_free() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+    let sim = ntfs().mounted(MOUNT).build();
     let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     let stats = node.run(&GetVolumeStats { volume }).unwrap();
     let (total, free) = sim.external().df(MOUNT).unwrap();
     assert_eq!((stats.total, stats.total - stats.used), (total, free));
     assert!(total > GIB - (20 << 20) && total < GIB);
-}
-
-#[test]
-fn contract_31_a_disk_number_means_its_first_volume_when_resizing() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
-    let node = node_on(&sim);
-    sim.grow_disk(1, 2 * GIB);
-    node.run(&ResizeVolume { target: ResizeTarget::FirstVolumeOfDisk(ONE), size: 0 }).unwrap();
-    let volume = volume_on(&node, 1);
-    assert!(node.run(&GetVolumeStats { volume }).unwrap().total > GIB);
 }
 
 #[test]
@@ -346,7 +266,7 @@ fn a_format_that_outlives_its_timeout_keeps_the_lock_and_is_not_repeated() {
         storage_ops::Timeouts { format: std::time::Duration::from_millis(100), ..storage_ops::Timeouts::default() };
     let node =
         storage_ops::Node::new(sim.process(), storage_ops::Config { timeouts, ..storage_ops::Config::default() });
-    node.run(&PartitionDisk { disk: ONE }).unwrap();
+    node.run(&PARTITION).unwrap();
     let volume = volume_on(&node, 1);
     refused(&node, &FormatVolume { volume }, Kind::StillRunning);
     assert_eq!(node.locked_objects(), 1, "the storage provider is still formatting");
@@ -376,17 +296,13 @@ fn contract_22_a_format_with_an_unknown_outcome_is_waited_for_under_the_lock() {
         When::After,
         FaultAction::Fail(OsError::RPC_CALL_FAILED),
     );
-    let node = setup::probed(&sim, lost);
+    let node = probed(&sim, lost);
     let volume = volume_on(&node, 1);
     node.run(&FormatVolume { volume }).unwrap();
     assert_eq!(sim.volume_on(1).unwrap().formats, 1);
     let sim = os_sim::node().disk(GIB).partitioned().build();
-    let broken = Fault::each(
-        |call| call.primitive == "wmi call MSFT_Volume.Format",
-        When::Before,
-        FaultAction::Fail(OsError::RPC_CALL_FAILED),
-    );
-    let node = setup::probed(&sim, broken);
+    let broken = failing("wmi call MSFT_Volume.Format", OsError::RPC_CALL_FAILED);
+    let node = probed(&sim, broken);
     let volume = volume_on(&node, 1);
     refused(&node, &FormatVolume { volume }, Kind::StillRunning);
     assert_eq!(node.locked_objects(), 0);
@@ -395,69 +311,33 @@ fn contract_22_a_format_with_an_unknown_outcome_is_waited_for_under_the_lock() {
 #[test]
 fn contract_19_no_other_volume_is_returned_as_the_first() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
-    let unreadable = Fault::each(
-        |call| call.primitive == "control VOLUME_GET_VOLUME_DISK_EXTENTS",
-        When::Before,
-        FaultAction::Fail(OsError::IO_DEVICE),
-    );
-    let error = refused(
-        &setup::probed(&sim, unreadable),
-        &ListVolumesOnDisk { disk: ONE, partition: 0 },
-        Kind::FailedPrecondition,
-    );
+    let unreadable = failing("control VOLUME_GET_VOLUME_DISK_EXTENTS", OsError::IO_DEVICE);
+    let error = refused(&probed(&sim, unreadable), &volumes_of(1), Kind::FailedPrecondition);
     assert!(error.to_string().contains("first data partition"), "{error}");
 }
 
 #[test]
 fn contract_24_a_failed_flush_leaves_the_volume_mounted() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
-    let broken = Fault::each(|call| call.primitive == "flush", When::Before, FaultAction::Fail(OsError::IO_DEVICE));
-    let node = setup::probed(&sim, broken);
+    let sim = ntfs().mounted(MOUNT).build();
+    let broken = failing("flush", OsError::IO_DEVICE);
+    let node = probed(&sim, broken);
     let (volume, before) = (volume_on(&node, 1), sim.snapshot());
-    refused(&node, &UnmountVolume { volume, target: path(MOUNT) }, Kind::FailedPrecondition);
-    assert_eq!(sim.snapshot(), before);
-}
-
-#[test]
-fn contract_26_growth_of_less_than_a_mebibyte_succeeds_without_a_change() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
-    let node = node_on(&sim);
-    let volume = volume_on(&node, 1);
-    let length = sim.disk(1).unwrap().partitions.last().unwrap().length;
-    sim.grow_disk(1, 2 * GIB);
-    let before = node.run(&GetVolumeStats { volume }).unwrap();
-    node.run(&resize(volume, length + 1000)).unwrap();
-    assert_eq!(node.run(&GetVolumeStats { volume }).unwrap(), before);
-}
-
-#[test]
-fn contract_09a_a_link_above_a_mount_target_is_refused() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .formatted("NTFS")
-        .dir(r"C:\outside\v")
-        .junction(r"C:\var\lib\kubelet\pods\l", r"C:\outside")
-        .build();
-    let (node, before) = (node_on(&sim), sim.snapshot());
-    let volume = volume_on(&node, 1);
-    refused(&node, &MountVolume { volume, target: path(r"\pods\l\v") }, Kind::FailedPrecondition);
-    refused(&node, &UnmountVolume { volume, target: path(r"\pods\l\v") }, Kind::FailedPrecondition);
+    refused(&node, &unmount(volume, MOUNT), Kind::FailedPrecondition);
     assert_eq!(sim.snapshot(), before);
 }
 
 #[test]
 fn every_code_for_a_removed_disk_means_not_found() {
     for code in [OsError::NO_SUCH_DEVICE, OsError::DEV_NOT_EXIST, OsError::DEVICE_NOT_CONNECTED] {
-        let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+        let sim = ntfs().mounted(MOUNT).build();
         let volume = volume_on(&node_on(&sim), 1);
         let removed = Fault::each(
             |call| call.primitive == "open" && call.object.starts_with(r"\??\Volume"),
             When::Before,
             FaultAction::Fail(code),
         );
-        let node = setup::probed(&sim, removed);
-        assert!(!node.run(&storage_ops::IsSymlink { path: path(MOUNT) }).unwrap());
+        let node = probed(&sim, removed);
+        assert!(!node.run(&is_link(MOUNT)).unwrap());
         refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::NotFound);
         refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
     }
@@ -466,15 +346,14 @@ fn every_code_for_a_removed_disk_means_not_found() {
 #[test]
 fn a_volume_that_the_node_itself_uses_is_not_mounted_for_a_container() {
     let working = r"C:\data\working";
-    let sim =
-        os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\data").dir(working).dir(MOUNT).build();
+    let sim = ntfs().mounted(r"C:\data").dir(working).dir(MOUNT).build();
     let working_dirs = vec![HostPath::parse(working).unwrap()];
     let node = Node::new(sim.process(), Config { working_dirs, ..Config::default() });
     let before = sim.snapshot();
     for used in [r"C:\Windows", r"C:\data\working"] {
         let target = HostPath::parse(used).unwrap();
         let volume = node.run(&GetClosestVolumeIdFromTargetPath { target }).unwrap();
-        let error = refused(&node, &MountVolume { volume, target: path(r"\plugins\v") }, Kind::PermissionDenied);
+        let error = refused(&node, &mount(volume, r"\plugins\v"), Kind::PermissionDenied);
         assert!(error.to_string().ends_with("the volume is used by the node itself"), "{error}");
     }
     assert_eq!(sim.snapshot(), before);

@@ -1,17 +1,9 @@
 //! Tests of opening paths below a working directory.
 
-use crate::setup::{node_on, path, refused, traced};
+use crate::setup::{exists, mkdir, node_on, refused, traced};
 use faults::{Fault, FaultAction, When};
 use os::OsError;
-use storage_ops::{Kind, Mkdir, PathExists};
-
-fn exists(text: &str) -> PathExists {
-    PathExists { path: path(text), context: None }
-}
-
-fn mkdir(text: &str) -> Mkdir {
-    Mkdir { path: path(text), context: None }
-}
+use storage_ops::Kind;
 
 #[test]
 fn mkdir_fails_if_a_component_cannot_be_opened() {
@@ -47,40 +39,4 @@ fn nothing_exists_or_is_created_below_a_file() {
     }
     refused(&node, &mkdir(r"\pods\f"), Kind::AlreadyExists);
     assert_eq!(sim.snapshot(), before);
-}
-
-/// Blocks the first call of `open` until there is a second one, or for five seconds.
-#[derive(Default)]
-struct Rendezvous {
-    arrived: std::sync::Mutex<usize>,
-    changed: std::sync::Condvar,
-}
-
-impl faults::Probe for Rendezvous {
-    fn before(&self, call: &faults::Call) -> faults::FaultAction {
-        if call.primitive == "open" {
-            let mut arrived = self.arrived.lock().unwrap();
-            *arrived += 1;
-            self.changed.notify_all();
-            let limit = std::time::Duration::from_secs(5);
-            drop(self.changed.wait_timeout_while(arrived, limit, |arrived| *arrived < 2).unwrap());
-        }
-        faults::FaultAction::Go
-    }
-}
-
-#[test]
-fn opening_the_working_directory_does_not_block_other_operations() {
-    let sim = os_sim::node().build();
-    let rendezvous = std::sync::Arc::new(Rendezvous::default());
-    let probed = faults::Probed::new(sim.process(), rendezvous.clone());
-    let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
-    std::thread::scope(|scope| {
-        for name in [r"\pods", r"\plugins"] {
-            let node = &node;
-            scope.spawn(move || assert!(node.run(&exists(name)).unwrap()));
-        }
-    });
-    assert_eq!(*rendezvous.arrived.lock().unwrap(), 2, "both opened it at the same time");
-    assert_eq!(sim.open_handles(), 0);
 }

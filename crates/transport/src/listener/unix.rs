@@ -1,9 +1,9 @@
 //! Unix sockets.
 //!
 //! Only the owner can open the socket and its directory. Creating a socket and restricting its mode are two steps, and
-//! the directory protects the socket between them. A daemon that died leaves its file; the kernel's answer to a
-//! probe shows whether a daemon still listens. Two daemons that start together cannot both replace the same stale
-//! file, because each holds a lock on the directory while it probes and binds.
+//! the directory protects the socket between them. A daemon that died leaves its file behind; the kernel's answer to a
+//! probe shows whether a daemon still listens. Two daemons that start together cannot both replace the same stale file,
+//! because each of them locks the directory while it probes and binds.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
@@ -23,7 +23,8 @@ const NOT_OWNER: u32 = 0o077;
 /// The client's end of a connection.
 pub type ClientStream = UnixStream;
 
-/// A listening socket. Dropping it removes its file, unless another daemon has replaced that.
+/// A listening socket. Dropping the endpoint removes the file of the socket, unless another daemon has replaced the
+/// file.
 #[derive(Debug)]
 pub struct UnixEndpoint {
     listener: UnixListener,
@@ -148,7 +149,7 @@ mod tests {
         }
 
         fn address(&self) -> Address {
-            Location::Directory(self.0.path().join("sockets")).address("csi-proxy-disk-v1").unwrap()
+            Location::Directory(self.0.path().join("sockets")).address("csi-proxy-disk-v1")
         }
     }
 
@@ -246,7 +247,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_named_pipe_cannot_be_opened_on_unix() {
-        let pipe = Location::NamedPipes.address("csi-proxy-disk-v1").unwrap();
+        let pipe = Location::NamedPipes.address("csi-proxy-disk-v1");
         assert_eq!(bind(&pipe).unwrap_err().kind(), io::ErrorKind::Unsupported);
         assert_eq!(connect(&pipe).await.unwrap_err().kind(), io::ErrorKind::Unsupported);
     }

@@ -18,7 +18,8 @@ const BUSY_BACKOFF: Duration = Duration::from_millis(10);
 /// The server can neither identify nor impersonate the account of the client.
 const SECURITY_ANONYMOUS: u32 = 0;
 
-/// Connects to the endpoint at `address`. Waits while all instances of the pipe are connected: the caller bounds the wait.
+/// Connects to the endpoint at `address`. Waits while all instances of the pipe are connected; the caller must bound
+/// the wait.
 ///
 /// Errors: `NotFound` if no process serves the pipe.
 pub async fn connect(address: &Address) -> io::Result<ClientStream> {
@@ -41,7 +42,7 @@ mod tests {
     use super::*;
 
     fn pipe(name: &str) -> Address {
-        Location::NamedPipes.address(&format!("{name}-{}", std::process::id())).unwrap()
+        Location::NamedPipes.address(&format!("{name}-{}", std::process::id()))
     }
 
     #[tokio::test]
@@ -78,7 +79,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_socket_is_not_supported_on_windows() {
-        let socket = Location::Directory("C:/run".into()).address("csi-proxy-disk-v1").unwrap();
+        let socket = Location::Directory("C:/run".into()).address("csi-proxy-disk-v1");
         assert_eq!(connect(&socket).await.unwrap_err().kind(), io::ErrorKind::Unsupported);
     }
 }

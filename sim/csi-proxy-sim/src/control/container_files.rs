@@ -1,15 +1,15 @@
 //! The file operations of kubelet and of a driver's container.
 
-use os::OsResult;
-use os_sim::{FileView, Sim};
-use sim_control::{
+use std::fmt::Display;
+
+use crate::control_api::{
     ContainerFiles, FileEntry, FileKind, ListDirectoryRequest, ListDirectoryResponse, MakeDirectoryRequest,
     MakeDirectoryResponse, MakeSymlinkRequest, MakeSymlinkResponse, ReadFileRequest, ReadFileResponse, ReadLinkRequest,
     ReadLinkResponse, RemoveRequest, RemoveResponse, StatRequest, StatResponse, WriteFileRequest, WriteFileResponse,
 };
+use os::{OsError, OsResult};
+use os_sim::{FileView, Sim};
 use tonic::{Code, Request, Response, Status};
-
-use super::status::cannot;
 
 /// The file system of a node.
 #[derive(Debug)]
@@ -109,4 +109,17 @@ impl ContainerFiles for Files {
 /// Returns the path of a request, which must not be empty: an empty one would stand for `C:\`.
 fn path(path: String) -> Result<String, Status> {
     if path.is_empty() { Err(Status::invalid_argument("the path is missing")) } else { Ok(path) }
+}
+
+/// Returns the status of an operation that failed with `error`, such as "read C:\file".
+fn cannot(what: impl Display, error: OsError) -> Status {
+    let code = match error {
+        OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND | OsError::BAD_NETPATH | OsError::BAD_NET_NAME => {
+            Code::NotFound
+        }
+        OsError::ALREADY_EXISTS => Code::AlreadyExists,
+        OsError::INVALID_NAME => Code::InvalidArgument,
+        _ => Code::FailedPrecondition,
+    };
+    Status::new(code, format!("cannot {what}: {error}"))
 }

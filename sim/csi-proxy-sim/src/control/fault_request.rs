@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use crate::control_api::fault::Action;
 use faults::{Call, Fault, FaultAction, PRIMITIVES, When};
 use os::OsError;
 use os_sim::Sim;
-use sim_control::fault::Action;
 use tonic::Status;
 
 /// Returns the fault that is requested, for the daemon on `sim`.
-pub(super) fn fault(request: &sim_control::Fault, sim: &Sim) -> Result<Fault, Status> {
+pub(super) fn fault(request: &crate::control_api::Fault, sim: &Sim) -> Result<Fault, Status> {
     check_primitive(&request.primitive)?;
     let action = match request.action {
         None => {
@@ -32,7 +32,7 @@ pub(super) fn fault(request: &sim_control::Fault, sim: &Sim) -> Result<Fault, St
     Ok(Fault::some(request.skip, count, when, action).among(condition(request, sim)))
 }
 
-fn condition(request: &sim_control::Fault, sim: &Sim) -> impl Fn(&Call) -> bool + Send + Sync + 'static {
+fn condition(request: &crate::control_api::Fault, sim: &Sim) -> impl Fn(&Call) -> bool + Send + Sync + 'static {
     let (primitive, object) = (request.primitive.clone(), request.object.to_lowercase());
     let (disk, sim) = (request.disk_number, sim.clone());
     move |call| {

@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use faults::Fault;
-use os_sim::iscsi::DEFAULT_PORT;
-use os_sim::{Description, DiskView};
-use sim_control::{
+use crate::control_api::{
     AddRequest, AddResponse, ClearFaultsRequest, ClearFaultsResponse, Disk, GetNodeRequest, GetNodeResponse,
     GrowDiskRequest, GrowDiskResponse, InjectFaultRequest, InjectFaultResponse, InjectedFault, ListDisksRequest,
     ListDisksResponse, ListFaultsRequest, ListFaultsResponse, ListPrimitivesRequest, ListPrimitivesResponse,
@@ -14,6 +11,9 @@ use sim_control::{
     SetReachableRequest, SetReachableResponse, SetSmbPasswordRequest, SetSmbPasswordResponse, Simulation,
     UnplugDiskRequest, UnplugDiskResponse, UnpluggedDisk, Volume, set_reachable_request::What,
 };
+use faults::Fault;
+use os_sim::iscsi::DEFAULT_PORT;
+use os_sim::{Description, DiskView};
 use tokio::sync::oneshot;
 use tonic::{Request, Response, Status};
 
@@ -35,12 +35,10 @@ impl Simulation for Control {
     }
 
     async fn save_state(&self, _request: Request<SaveStateRequest>) -> Answer<SaveStateResponse> {
-        let Some(state) = &self.state else {
+        if self.state.is_none() {
             return Err(Status::failed_precondition("csi-proxy-sim was started without -state"));
-        };
-        state.save(&self.sim).map_err(|error| {
-            Status::failed_precondition(format!("cannot write the state to {}: {error}", state.path().display()))
-        })?;
+        }
+        self.save().map_err(Status::failed_precondition)?;
         Ok(Response::new(SaveStateResponse {}))
     }
 
@@ -134,7 +132,7 @@ impl Simulation for Control {
     }
 
     async fn list_faults(&self, _request: Request<ListFaultsRequest>) -> Answer<ListFaultsResponse> {
-        let listed = |(id, (requested, fault)): (&u64, &(sim_control::Fault, Arc<Fault>))| InjectedFault {
+        let listed = |(id, (requested, fault)): (&u64, &(crate::control_api::Fault, Arc<Fault>))| InjectedFault {
             id: *id,
             fault: Some(requested.clone()),
             hits: fault.hits(),
@@ -174,7 +172,7 @@ impl Simulation for Control {
 }
 
 impl Control {
-    fn injected(&self) -> MutexGuard<'_, BTreeMap<u64, (sim_control::Fault, Arc<Fault>)>> {
+    fn injected(&self) -> MutexGuard<'_, BTreeMap<u64, (crate::control_api::Fault, Arc<Fault>)>> {
         self.injected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,51 +5,39 @@
 
 mod daemon;
 mod expectation;
-mod json_client;
+mod method;
 mod node;
 mod screen;
 mod sequence;
 mod short_form;
-mod summary;
 
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::io::{self, Write};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
+use anstyle::Style;
 use api::GROUP_VERSIONS;
-use faults::{Counts, Record};
+use faults::Counts;
 use os_sim::DiskView;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use server::Unfinished;
 
 pub use daemon::Daemon;
 pub use screen::Screen;
 pub use sequence::Sequence;
 
-use sequence::{Actor, Call, Check, Operation, Step, Variables};
-
-/// An RPC that a sequence called, and the calls that it made to the node.
-#[derive(Clone, Debug)]
-pub struct CalledRpc {
-    /// The phase of the sequence.
-    pub phase: String,
-    /// The name of the RPC, without its group-version.
-    pub name: &'static str,
-    /// The request.
-    pub request: Map<String, Value>,
-    /// The calls of primitives, in the order in which they ended.
-    pub node_calls: Vec<Record>,
-    /// The time that passed on the node.
-    pub simulated: Duration,
-}
+use node::Performed;
+use screen::{BAD, REFUSED};
+use sequence::{Call, Check, Operation, Step, Variables};
 
 /// The result of a sequence.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The driver.
     pub driver: String,
-    /// The time of each call.
-    pub call_times: Vec<Duration>,
+    /// The number of calls.
+    pub calls: usize,
     /// The number of calls that failed as the driver expects.
     pub refused: usize,
     /// The number of expectations that were met, of responses and of the node's state.
@@ -58,16 +46,6 @@ pub struct Report {
     pub unexpected: Vec<String>,
     /// How often the daemon called the node.
     pub node_calls: Counts,
-    /// The RPCs, in their order.
-    pub rpcs: Vec<CalledRpc>,
-}
-
-impl Report {
-    fn median_time(&self) -> Duration {
-        let mut times = self.call_times.clone();
-        times.sort_unstable();
-        times.get(times.len() / 2).copied().unwrap_or_default()
-    }
 }
 
 /// Runs all sequences, writes each call to `out`, and returns whether every result was expected.
@@ -78,29 +56,53 @@ pub fn show(out: impl Write + Send + 'static) -> Result<bool, Box<dyn Error>> {
 async fn run_all(mut screen: Screen) -> Result<bool, Box<dyn Error>> {
     let started = Instant::now();
     let sequences = Sequence::all()?;
-    let daemon = Daemon::start().await?;
+    let daemon = Daemon::start()?;
     let rpcs: usize = GROUP_VERSIONS.iter().map(|row| row.rpcs.len()).sum();
-    let group_versions = GROUP_VERSIONS.len();
-    let startup = daemon.startup.as_secs_f64() * 1000.0;
-    screen.heading(
-        "csi-proxy on a simulated Windows node",
-        &[
-            &format!("{rpcs} RPCs in {group_versions} group-versions, one Unix socket for each group-version in"),
-            &format!("{}, ready after {startup:.0} ms", daemon.folder().display()),
-            "",
-            "Each line is an RPC that a CSI driver calls, as it does on Windows. \"refused\"",
-            "is an error that the driver expects. A ✓ is a checked state of the node.",
-            "(kubelet), (container), (pod) and (cloud) act on the node without csi-proxy.",
-        ],
-    )?;
-    screen.columns()?;
+    let about = format!(
+        "{rpcs} RPCs in {} group-versions, one Unix socket for each group-version in
+{}
+
+Each line is an RPC that a CSI driver calls, as it does on Windows. \"refused\"
+is an error that the driver expects. A ✓ is a checked state of the node.
+(kubelet), (container), (pod) and (cloud) act on the node without csi-proxy.",
+        GROUP_VERSIONS.len(),
+        daemon.folder().display()
+    );
+    screen.heading("csi-proxy on a simulated Windows node", &about);
+    screen.columns();
     let mut reports = Vec::with_capacity(sequences.len());
     for sequence in &sequences {
-        screen.heading(&sequence.driver, &[&sequence.about])?;
+        screen.heading(&sequence.driver, &sequence.about);
         reports.push(run(sequence, &daemon, &mut screen).await);
     }
     let unfinished = daemon.stop().await?;
-    Ok(summary::show(&mut screen, &reports, unfinished, started.elapsed())?)
+    Ok(summarize(&mut screen, &reports, unfinished, started.elapsed()))
+}
+
+/// Writes a table with a row for each driver, and the result. Returns whether every result was expected.
+fn summarize(screen: &mut Screen, reports: &[Report], unfinished: Unfinished, time: Duration) -> bool {
+    screen.heading(
+        "Summary",
+        "calls: RPCs; refused: calls that failed as the driver expects;
+Win32, WMI: calls to the node; checks: of responses and of the node's state",
+    );
+    screen.row(true, [&"driver", &"calls", &"refused", &"Win32", &"WMI", &"checks", &"unexpected"]);
+    for report in reports {
+        let Report { driver, calls, refused, checks, .. } = report;
+        let Counts { primitives, wmi, .. } = report.node_calls;
+        let (win32, unexpected) = (primitives - wmi, report.unexpected.len());
+        screen.row(unexpected == 0, [driver, calls, refused, &win32, &wmi, checks, &unexpected]);
+    }
+    let calls: usize = reports.iter().map(|report| report.calls).sum();
+    let unexpected: usize = reports.iter().map(|report| report.unexpected.len()).sum();
+    let is_drained = unfinished == Unfinished::default();
+    if !is_drained {
+        screen.result(false, &format!("The daemon stopped with unfinished work: {unfinished:?}"));
+    }
+    let results = if unexpected == 1 { "result" } else { "results" };
+    let sentence = format!("{calls} calls, {unexpected} unexpected {results}, {:.2} s", time.as_secs_f64());
+    screen.result(unexpected == 0, &sentence);
+    unexpected == 0 && is_drained
 }
 
 /// Runs one sequence. Like a driver, it stops at the first call with an unexpected result.
@@ -108,92 +110,76 @@ pub async fn run(sequence: &Sequence, daemon: &Daemon, screen: &mut Screen) -> R
     let (counts, disks) = (daemon.counts(), daemon.sim().disks());
     let report = Report { driver: sequence.driver.clone(), ..Report::default() };
     let variables = sequence.variables.clone();
-    let phase = String::new();
-    let mut runner = Runner { daemon, screen, variables, phase, changed_disks: BTreeSet::new(), report };
-    if runner.phases(sequence).await.is_err() {
-        runner.show(|screen| screen.unexpected("the driver gives up here"));
+    let mut runner = Runner { daemon, screen, variables, changed_disks: BTreeSet::new(), report };
+    if let Err(problem) = runner.phases(sequence).await {
+        runner.screen.check(&problem, false);
+        runner.screen.check("the driver gives up here", false);
+        runner.report.unexpected.push(problem);
     }
     runner.report.node_calls = daemon.counts() - &counts;
-    runner.show(|screen| screen.phase("Afterwards"));
+    runner.screen.phase("Afterwards");
     runner.check_other_disks(&disks);
     runner.report
 }
-
-/// An unexpected result, already reported, after which the driver cannot continue.
-struct GivesUp;
 
 struct Runner<'a> {
     daemon: &'a Daemon,
     screen: &'a mut Screen,
     variables: Variables,
-    /// The name of the phase.
-    phase: String,
     /// The disks that the driver staged, which it may change.
     changed_disks: BTreeSet<u32>,
     report: Report,
 }
 
 impl Runner<'_> {
-    async fn phases(&mut self, sequence: &Sequence) -> Result<(), GivesUp> {
+    /// Runs the phases. The error is an unexpected result after which the driver cannot continue.
+    async fn phases(&mut self, sequence: &Sequence) -> Result<(), String> {
         for phase in &sequence.phases {
-            self.show(|screen| screen.phase(&phase.name));
-            self.phase.clone_from(&phase.name);
+            self.screen.phase(&phase.name);
             for step in &phase.steps {
-                match self.variables.fill(step).and_then(Step::parse) {
-                    Ok(Step::Call(call)) => self.call(&call).await?,
-                    Ok(Step::Action(actor, operation)) => self.act(actor, &operation)?,
-                    Ok(Step::Check(check)) => self.check(&check),
-                    Err(error) => return Err(self.gives_up(&error)),
+                match Step::parse(self.variables.fill(step)?)? {
+                    Step::Call(call) => self.call(&call).await?,
+                    Step::Action(actor, operation) => self.act(&actor, &operation)?,
+                    Step::Check(check) => self.check(&check),
                 }
             }
         }
         Ok(())
     }
 
-    async fn call(&mut self, call: &Call) -> Result<(), GivesUp> {
-        let (method, about) = (&call.method, short_form::request(&call.request));
-        let request = method.request(&Value::Object(call.request.clone())).map_err(|error| self.gives_up(&error))?;
-        self.daemon.take_calls();
-        let (started, began) = (Instant::now(), self.daemon.sim().now());
-        let response = self.daemon.client().call(method, &request).await;
+    async fn call(&mut self, call: &Call) -> Result<(), String> {
+        let (method, about) = (&call.method.0, &*short_form::request(&call.request));
+        let request = method.request(&Value::Object(call.request.clone()))?;
+        let started = Instant::now();
+        let response = method.call(&self.daemon.client, &request).await;
         let time = started.elapsed();
-        self.report.call_times.push(time);
-        self.report.rpcs.push(CalledRpc {
-            phase: self.phase.clone(),
-            name: method.name(),
-            request: call.request.clone(),
-            node_calls: self.daemon.take_calls(),
-            simulated: self.daemon.sim().now() - began,
-        });
-
-        let problem = match (&response, &call.fails) {
-            (Ok(response), None) => match self.accept(call, response) {
-                Ok(()) => {
-                    let response = short_form::response(response);
-                    self.show(|screen| screen.answered(method, &about, &response, time));
-                    return Ok(());
-                }
-                Err(problem) => format!("{}: {problem}", method.name()),
-            },
-            (Err(status), Some(reason)) if json_client::is_answer(status) && status.message().contains(reason) => {
+        self.report.calls += 1;
+        match (response, &call.fails) {
+            (Ok(response), None) => {
+                self.screen.call(method, (about, &short_form::response(&response)), Style::new(), time);
+                self.accept(call, &response).map_err(|problem| format!("{}: {problem}", method.name()))
+            }
+            // Only an answer of the daemon has a call number.
+            (Err(error), Some(reason)) if error.call_number().is_some() && error.message().contains(reason) => {
                 self.report.refused += 1;
-                self.report.checks += 1;
-                self.show(|screen| screen.refused(method, &about, reason, time));
-                return Ok(());
+                self.screen.call(method, (about, "refused"), REFUSED, time);
+                if reason.is_empty() {
+                    self.report.checks += 1;
+                } else {
+                    self.must_hold(&format!("the error contains \"{reason}\""), true);
+                }
+                Ok(())
             }
-            (Err(status), None) => {
-                format!("{} failed with {:?}: {}", method.name(), status.code(), status.message())
+            (response, expected) => {
+                self.screen.call(method, (about, "unexpected"), BAD, time);
+                let outcome = match response {
+                    Ok(response) => format!("returned {response}"),
+                    Err(error) => format!("failed with {:?}: {}", error.kind(), error.message()),
+                };
+                let must = expected.as_ref().map(|reason| format!("must fail with '{reason}', but "));
+                Err(format!("{} {}{outcome}", method.name(), must.unwrap_or_default()))
             }
-            (Ok(response), Some(reason)) => {
-                format!("{} must fail with '{reason}', but returned {response}", method.name())
-            }
-            (Err(status), Some(reason)) => {
-                let (code, message) = (status.code(), status.message());
-                format!("{} must fail with '{reason}', but failed with {code:?}: {message}", method.name())
-            }
-        };
-        self.show(|screen| screen.failed(method, &about, time));
-        Err(self.gives_up(&problem))
+        }
     }
 
     /// Compares a response with what the driver expects, and sets the variables that later steps use.
@@ -213,29 +199,27 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn act(&mut self, actor: Actor, operation: &Operation) -> Result<(), GivesUp> {
-        let performed = node::perform(self.daemon.sim(), operation);
-        let name = format!("({actor}) {}", performed.name);
-        let (result, expected) = performed
-            .result
-            .map_err(|error| self.gives_up(&format!("{name} of {} failed: {error}", performed.about)))?;
-        self.show(|screen| screen.action(&name, &performed.about, &result));
-        if !expected {
-            return Err(self.gives_up(&format!("{name} of {} returned {result}", performed.about)));
+    fn act(&mut self, actor: &str, operation: &Operation) -> Result<(), String> {
+        let Performed { name, about, result } = node::perform(self.daemon.sim(), operation);
+        let name = format!("({actor}) {name}");
+        let (result, is_expected) = result.map_err(|error| format!("{name} of {about} failed: {error}"))?;
+        self.screen.action(&name, &about, &result);
+        if !is_expected {
+            return Err(format!("{name} of {about} returned {result}"));
         }
         self.report.checks += usize::from(!result.is_empty());
-        if let (Operation::GrowDisk { keep: Some(name), .. }, Some(size)) = (operation, performed.size) {
-            self.variables.set(name, size.to_string());
+        if let Operation::GrowDisk { disk, keep: Some(name) } = operation {
+            self.variables.set(name, node::size_of(self.daemon.sim(), disk.0).to_string());
         }
         Ok(())
     }
 
     fn check(&mut self, check: &Check) {
+        let (what, holds) = node::check(self.daemon.sim(), check);
+        self.must_hold(&what, holds);
         if let Check::Staged { disk, .. } = check {
-            self.changed_disks.insert(*disk);
-        }
-        for (what, holds) in node::check(self.daemon.sim(), check) {
-            self.must_hold(&what, holds);
+            self.changed_disks.insert(disk.0);
+            self.check(&Check::FormattedOnce { disk: *disk });
         }
     }
 
@@ -255,21 +239,24 @@ impl Runner<'_> {
     fn must_hold(&mut self, what: &str, holds: bool) {
         if holds {
             self.report.checks += 1;
-            self.show(|screen| screen.holds(what));
+            self.screen.check(what, true);
         } else {
             self.report.unexpected.push(what.to_owned());
-            self.show(|screen| screen.unexpected(&format!("does not hold: {what}")));
+            self.screen.check(&format!("does not hold: {what}"), false);
         }
     }
+}
 
-    fn gives_up(&mut self, problem: &str) -> GivesUp {
-        self.report.unexpected.push(problem.to_owned());
-        self.show(|screen| screen.unexpected(problem));
-        GivesUp
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn show(&mut self, write: impl FnOnce(&mut Screen) -> io::Result<()>) {
-        // A closed output, such as a pipe into `head`, does not change the result.
-        let _ = write(self.screen);
+    #[test]
+    fn an_unexpected_result_fails_the_demo() {
+        let mut screen = Screen::new(std::io::sink());
+        let mut reports = [Report::default(), Report::default()];
+        assert!(summarize(&mut screen, &reports, Unfinished::default(), Duration::ZERO));
+        reports[0].unexpected.push("the disk is offline".to_owned());
+        assert!(!summarize(&mut screen, &reports, Unfinished::default(), Duration::ZERO));
     }
 }

@@ -1,26 +1,27 @@
 //! The output of the demonstration: one line for each call, in columns that fit a terminal of 80 characters.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-
-use super::short_form::milliseconds;
 
 const HEADING: Style = Style::new().bold();
 const RPC: Style = AnsiColor::Cyan.on_default();
 const DIMMED: Style = Style::new().dimmed();
 const GOOD: Style = AnsiColor::Green.on_default();
-const REFUSED: Style = AnsiColor::Yellow.on_default();
-const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// The widths of the columns behind an indentation of 4: RPC, what the call is about, milliseconds.
+/// The style of a call that failed as the driver expects.
+pub(super) const REFUSED: Style = AnsiColor::Yellow.on_default();
+/// The style of a result that was not expected.
+pub(super) const BAD: Style = AnsiColor::Red.on_default().bold();
+
+/// The widths of the columns: RPC, object and response, milliseconds.
 const METHOD: usize = 35;
 const TEXT: usize = 32;
 const TIME: usize = 7;
 
-/// A writer of lines.
+/// A writer of lines. A closed output, such as a pipe into `head`, does not change the result of the demonstration.
 pub struct Screen(Box<dyn Write + Send>);
 
 impl Screen {
@@ -29,137 +30,96 @@ impl Screen {
         Self(Box::new(out))
     }
 
-    /// Writes a heading, and sentences below it.
-    pub(super) fn heading(&mut self, text: &str, about: &[&str]) -> io::Result<()> {
-        writeln!(self.0, "\n{HEADING}{text}{HEADING:#}")?;
-        about.iter().try_for_each(|about| match *about {
-            "" => writeln!(self.0),
-            about => writeln!(self.0, "  {DIMMED}{about}{DIMMED:#}"),
-        })
+    fn line(&mut self, line: &str) {
+        let _ = writeln!(self.0, "{line}");
+    }
+
+    /// Writes a heading, and lines below it.
+    pub(super) fn heading(&mut self, text: &str, about: &str) {
+        self.line(&format!("\n{HEADING}{text}{HEADING:#}"));
+        for about in about.lines() {
+            let indent = if about.is_empty() { "" } else { "  " };
+            self.line(&format!("{indent}{DIMMED}{about}{DIMMED:#}"));
+        }
     }
 
     /// Writes the names of the columns.
-    pub(super) fn columns(&mut self) -> io::Result<()> {
+    pub(super) fn columns(&mut self) {
         let (method, text) = ("RPC", "called on → response");
-        writeln!(self.0, "\n    {DIMMED}{method:<METHOD$}  {text:<TEXT$}{:>TIME$}{DIMMED:#}", "ms")
+        self.line(&format!("\n    {DIMMED}{method:<METHOD$}  {text:<TEXT$}{:>TIME$}{DIMMED:#}", "ms"));
     }
 
-    /// Writes which RPC of the driver kubelet calls next.
-    pub(super) fn phase(&mut self, text: &str) -> io::Result<()> {
-        writeln!(self.0, "  {HEADING}{text}{HEADING:#}")
+    /// Writes the RPC of the driver that kubelet calls next.
+    pub(super) fn phase(&mut self, text: &str) {
+        self.line(&format!("  {HEADING}{text}{HEADING:#}"));
     }
 
-    /// Writes a call with its response.
-    pub(super) fn answered(
-        &mut self,
-        method: &dyn Display,
-        about: &str,
-        response: &str,
-        time: Duration,
-    ) -> io::Result<()> {
-        self.call(method, &join(about, response), Style::new(), time)
-    }
-
-    /// Writes a call that failed as the driver expects.
-    pub(super) fn refused(
-        &mut self,
-        method: &dyn Display,
-        about: &str,
-        reason: &str,
-        time: Duration,
-    ) -> io::Result<()> {
-        self.call(method, &join(about, "refused"), REFUSED, time)?;
-        if reason.is_empty() { Ok(()) } else { self.holds(&format!("the error contains \"{reason}\"")) }
-    }
-
-    /// Writes a call whose result was not expected.
-    pub(super) fn failed(&mut self, method: &dyn Display, about: &str, time: Duration) -> io::Result<()> {
-        self.call(method, about, BAD, time)
-    }
-
-    fn call(&mut self, method: &dyn Display, text: &str, style: Style, time: Duration) -> io::Result<()> {
-        let (method, text, time) = (method.to_string(), cut(text, TEXT), milliseconds(time));
+    /// Writes a call with its object and result.
+    pub(super) fn call(&mut self, method: &dyn Display, (about, result): (&str, &str), style: Style, time: Duration) {
+        let (method, text, time) = (method.to_string(), join(about, result), time.as_secs_f64() * 1000.0);
         // The width of a format would count the escape codes.
         let gap = " ".repeat(TEXT - text.chars().count());
-        writeln!(
-            self.0,
-            "    {RPC}{method:<METHOD$}{RPC:#}  {style}{text}{style:#}{gap}{DIMMED}{time:>TIME$}{DIMMED:#}"
-        )
+        self.line(&format!(
+            "    {RPC}{method:<METHOD$}{RPC:#}  {style}{text}{style:#}{gap}{DIMMED}{time:>TIME$.2}{DIMMED:#}"
+        ));
     }
 
     /// Writes an action on the node without csi-proxy.
-    pub(super) fn action(&mut self, name: &str, about: &str, result: &str) -> io::Result<()> {
-        let text = cut(&join(about, result), TEXT);
-        writeln!(self.0, "    {DIMMED}{name:<METHOD$}  {text}{DIMMED:#}")
+    pub(super) fn action(&mut self, name: &str, about: &str, result: &str) {
+        self.line(&format!("    {DIMMED}{name:<METHOD$}  {}{DIMMED:#}", join(about, result)));
     }
 
-    /// Writes a condition that holds, as it must.
-    pub(super) fn holds(&mut self, what: &str) -> io::Result<()> {
-        writeln!(self.0, "    {GOOD}✓{GOOD:#} {what}")
-    }
-
-    /// Writes a result that was not expected.
-    pub(super) fn unexpected(&mut self, what: &str) -> io::Result<()> {
-        writeln!(self.0, "    {BAD}✗ {what}{BAD:#}")
-    }
-
-    /// Writes a row of the table: a name and numbers.
-    pub(super) fn row(&mut self, kind: Row, [name, numbers @ ..]: [&str; 8]) -> io::Result<()> {
-        const WIDTHS: [usize; 7] = [6, 9, 8, 8, 6, 8, 12];
-        let style = match kind {
-            Row::Head => DIMMED,
-            Row::Good => Style::new(),
-            Row::Bad => BAD,
-        };
-        write!(self.0, "  {style}{name:<17}")?;
-        for (number, width) in numbers.iter().zip(WIDTHS) {
-            write!(self.0, "{number:>width$}")?;
+    /// Writes a condition, and whether it holds.
+    pub(super) fn check(&mut self, what: &str, holds: bool) {
+        if holds {
+            self.line(&format!("    {GOOD}✓{GOOD:#} {what}"));
+        } else {
+            self.line(&format!("    {BAD}✗ {what}{BAD:#}"));
         }
-        writeln!(self.0, "{style:#}")
+    }
+
+    /// Writes a row of the summary.
+    pub(super) fn row(
+        &mut self,
+        is_good: bool,
+        [driver, calls, refused, win32, wmi, checks, unexpected]: [&dyn Display; 7],
+    ) {
+        let style = if is_good { Style::new() } else { BAD };
+        self.line(&format!(
+            "  {style}{driver:<17}{calls:>6}{refused:>9}{win32:>8}{wmi:>6}{checks:>8}{unexpected:>12}{style:#}"
+        ));
     }
 
     /// Writes the result of the demonstration.
-    pub(super) fn result(&mut self, good: bool, sentence: &str) -> io::Result<()> {
-        let (style, mark) = if good { (GOOD, '✓') } else { (BAD, '✗') };
-        writeln!(self.0, "\n{style}{mark} {sentence}{style:#}")
+    pub(super) fn result(&mut self, is_good: bool, sentence: &str) {
+        let (style, mark) = if is_good { (GOOD, '✓') } else { (BAD, '✗') };
+        self.line(&format!("\n{style}{mark} {sentence}{style:#}"));
     }
 }
 
-/// The kinds of rows of the table.
-#[derive(Clone, Copy)]
-pub(super) enum Row {
-    Head,
-    Good,
-    Bad,
-}
-
+/// Returns the object of a call and its result, in the width of their column. A result that does not fit beside the object
+/// is shown alone.
 fn join(about: &str, result: &str) -> String {
-    match (about, result) {
-        (about, "") => about.to_owned(),
-        ("", result) => format!("→ {result}"),
-        // A result too long to stand beside what the call was about stands alone.
-        (about, result) if about.chars().count() + result.chars().count() + 3 > TEXT => format!("→ {result}"),
-        (about, result) => format!("{about} → {result}"),
+    let text = match (about, result) {
+        (_, "") => about.to_owned(),
+        ("", _) => format!("→ {result}"),
+        _ if about.chars().count() + result.chars().count() + 3 > TEXT => format!("→ {result}"),
+        _ => format!("{about} → {result}"),
+    };
+    if text.chars().count() <= TEXT {
+        return text;
     }
-}
-
-/// Returns at most `width` characters of a text.
-fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    text.chars().take(width - 1).chain(['…']).collect()
+    text.chars().take(TEXT - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, join};
+    use super::{TEXT, join};
 
     #[test]
-    fn a_long_text_is_cut_to_its_column() {
-        assert_eq!(cut("åäö", 3), "åäö");
-        assert_eq!(cut("åäöü", 3), "åä…");
-        assert_eq!(join("volume 012345…", "16 MiB of 15.98 GiB"), "→ 16 MiB of 15.98 GiB");
+    fn a_text_fits_its_column() {
         assert_eq!(join(r"C:\…\mount", "yes"), r"C:\…\mount → yes");
+        assert_eq!(join("volume 012345…", "16.0Mi of 15.9Gi, and more"), "→ 16.0Mi of 15.9Gi, and more");
+        assert_eq!(join(&"ä".repeat(TEXT + 1), "").chars().count(), TEXT);
     }
 }

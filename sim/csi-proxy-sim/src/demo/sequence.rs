@@ -19,7 +19,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::expectation::Find;
-use super::json_client::Method;
+use super::method::Method;
 
 /// The files in the order in which they run. azurefile keeps its SMB mapping, which the credentials of smb would not
 /// match, so smb runs first.
@@ -37,13 +37,16 @@ const FILES: [(&str, &str); 10] = [
 ];
 
 /// The calls of one driver for one volume.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Sequence {
     /// The driver.
     pub driver: String,
     /// What is particular about the driver.
     pub about: String,
     pub(super) variables: Variables,
+    #[serde(default)]
+    parts: BTreeMap<String, Vec<Value>>,
     pub(super) phases: Vec<Phase>,
 }
 
@@ -67,22 +70,10 @@ impl FromStr for Sequence {
 
     /// Parses a sequence and checks each step: its keys, its RPC, the fields of its request and its variables.
     fn from_str(text: &str) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct File {
-            driver: String,
-            about: String,
-            variables: BTreeMap<String, String>,
-            #[serde(default)]
-            parts: BTreeMap<String, Vec<Value>>,
-            phases: Vec<Phase>,
-        }
-        let File { driver, about, variables, parts, mut phases } =
-            serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let variables = Variables(variables);
-        let mut known = variables.clone();
-        for phase in &mut phases {
-            phase.steps = insert_parts(&phase.steps, &parts)?;
+        let mut sequence: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let mut known = sequence.variables.clone();
+        for phase in &mut sequence.phases {
+            phase.steps = insert_parts(&phase.steps, &sequence.parts)?;
             for step in &phase.steps {
                 let context = |error| format!("{}, step {step}: {error}", phase.name);
                 let step = Step::parse(known.fill(step).map_err(context)?).map_err(context)?;
@@ -90,7 +81,7 @@ impl FromStr for Sequence {
                 step.kept().into_iter().for_each(|name| known.set(name, "0".to_owned()));
             }
         }
-        Ok(Self { driver, about, variables, phases })
+        Ok(sequence)
     }
 }
 
@@ -109,7 +100,7 @@ fn insert_parts(steps: &[Value], parts: &BTreeMap<String, Vec<Value>>) -> Result
 }
 
 /// The variables of a running sequence.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Deserialize)]
 pub(super) struct Variables(BTreeMap<String, String>);
 
 impl Variables {
@@ -147,16 +138,28 @@ impl Variables {
 #[derive(Debug)]
 pub(super) enum Step {
     Call(Box<Call>),
-    Action(Actor, Operation),
+    /// Who acts, and what is done.
+    Action(String, Operation),
     Check(Check),
+}
+
+/// A value that a file gives as text, as variables do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Text<T>(pub(super) T);
+
+impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(|error| serde::de::Error::custom(format!("'{text}': {error}")))
+    }
 }
 
 /// An RPC, and what the driver expects of it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Call {
-    #[serde(rename = "call", deserialize_with = "from_text")]
-    pub(super) method: Method,
+    #[serde(rename = "call")]
+    pub(super) method: Text<Method>,
     #[serde(default)]
     pub(super) request: Map<String, Value>,
     pub(super) want: Option<Value>,
@@ -166,67 +169,23 @@ pub(super) struct Call {
     pub(super) fails: Option<String>,
 }
 
-/// Who acts on the node without csi-proxy.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Actor {
-    /// Creates directories before it calls the driver.
-    Kubelet,
-    /// The driver's own container, which has kubelet's directory mounted.
-    Container,
-    /// The pod that uses the volume.
-    Pod,
-    /// The provider of the disks.
-    Cloud,
-}
+/// Who acts on the node without csi-proxy: kubelet, which creates directories before it calls the driver; the driver's own
+/// container, which has kubelet's directory mounted; the pod that uses the volume; the cloud that provides the disks.
+const ACTORS: [&str; 4] = ["kubelet", "container", "pod", "cloud"];
 
-impl fmt::Display for Actor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Kubelet => "kubelet",
-            Self::Container => "container",
-            Self::Pod => "pod",
-            Self::Cloud => "cloud",
-        })
-    }
-}
-
-/// An operation by its name in Go or in Windows, and what its result must be.
+/// An operation by its name in Go or in Windows, and what its result must be. `GrowDisk` grows a disk by half of its size,
+/// and keeps the new size in a variable.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", deny_unknown_fields)]
 pub(super) enum Operation {
-    MkdirAll {
-        path: String,
-    },
-    WriteFile {
-        path: String,
-        data: String,
-    },
-    ReadFile {
-        path: String,
-        want: String,
-    },
-    ReadDir {
-        path: String,
-        contains: String,
-    },
-    Readlink {
-        path: String,
-        want: String,
-    },
-    Lstat {
-        path: String,
-        want: FileKind,
-    },
-    GetDiskFreeSpaceEx {
-        path: String,
-    },
-    /// Grows a disk by half of its size.
-    GrowDisk {
-        #[serde(deserialize_with = "from_text")]
-        disk: u32,
-        keep: Option<String>,
-    },
+    MkdirAll { path: String },
+    WriteFile { path: String, data: String },
+    ReadFile { path: String, want: String },
+    ReadDir { path: String, contains: String },
+    Readlink { path: String, want: String },
+    Lstat { path: String, want: FileKind },
+    GetDiskFreeSpaceEx { path: String },
+    GrowDisk { disk: Text<u32>, keep: Option<String> },
 }
 
 /// What `Lstat` distinguishes.
@@ -237,65 +196,33 @@ pub(super) enum FileKind {
     Link,
 }
 
-/// A state of the node.
+/// A state of the node:
+///
+/// - `staged`: the disk's volume is mounted at the path and nowhere else, and was formatted once.
+/// - `unstaged`: the disk's volume is mounted nowhere, and nothing exists at the path.
+/// - `formatted-once`: the disk's volume has NTFS and was formatted once.
+/// - `fills-disk`: the file system fills the disk, except for what the partition table needs.
+/// - `size-at-least`: a size that an RPC returned is at least the requested one.
+/// - `size-in-gib`: a size that an RPC returned is the requested one when it is rounded up to GiB.
+/// - `link`: the link at the path has this target, as Go's `os.Readlink` returns it.
+/// - `absent`: nothing exists at the path.
+/// - `mappings`: these and no other shares are mapped.
+/// - `mappings-encrypted`: every SMB mapping requires encryption.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "check", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Check {
-    /// The disk's volume is mounted at the path and nowhere else, and was formatted once.
-    Staged {
-        #[serde(deserialize_with = "from_text")]
-        disk: u32,
-        path: String,
-    },
-    /// The disk's volume is mounted nowhere, and nothing exists at the path.
-    Unstaged {
-        #[serde(deserialize_with = "from_text")]
-        disk: u32,
-        path: String,
-    },
-    /// The disk's volume has NTFS and was formatted once.
-    FormattedOnce {
-        #[serde(deserialize_with = "from_text")]
-        disk: u32,
-    },
-    Online {
-        #[serde(deserialize_with = "from_text")]
-        disk: u32,
-    },
-    Offline {
-        #[serde(deserialize_with = "from_text")]
-        disk: u32,
-    },
-    NoDisk {
-        #[serde(deserialize_with = "from_text")]
-        disk: u32,
-    },
-    /// The file system fills the disk, except for what the partition table needs.
-    FillsDisk {
-        #[serde(deserialize_with = "from_text")]
-        disk: u32,
-    },
-    /// A size that an RPC returned is at least the requested one.
-    SizeAtLeast {
-        #[serde(deserialize_with = "from_text")]
-        bytes: u64,
-        #[serde(deserialize_with = "from_text")]
-        requested: u64,
-    },
-    /// A size that an RPC returned is the requested one when it is rounded up to GiB.
-    SizeInGib {
-        #[serde(deserialize_with = "from_text")]
-        bytes: u64,
-        #[serde(deserialize_with = "from_text")]
-        requested: u64,
-    },
-    /// The link at the path has this target, as Go's `os.Readlink` returns it.
+    Staged { disk: Text<u32>, path: String },
+    Unstaged { disk: Text<u32>, path: String },
+    FormattedOnce { disk: Text<u32> },
+    Online { disk: Text<u32> },
+    Offline { disk: Text<u32> },
+    NoDisk { disk: Text<u32> },
+    FillsDisk { disk: Text<u32> },
+    SizeAtLeast { bytes: Text<u64>, requested: Text<u64> },
+    SizeInGib { bytes: Text<u64>, requested: Text<u64> },
     Link { path: String, target: String },
-    /// Nothing exists at the path.
     Absent { path: String },
-    /// These and no other shares are mapped.
     Mappings { remotes: Vec<String> },
-    /// Every SMB mapping requires encryption.
     MappingsEncrypted {},
 }
 
@@ -308,10 +235,12 @@ impl Step {
         }
         if step.contains_key("call") {
             let call: Call = typed(Value::Object(step))?;
-            call.method.request(&Value::Object(call.request.clone()))?;
+            call.method.0.request(&Value::Object(call.request.clone()))?;
             Ok(Self::Call(Box::new(call)))
         } else if let Some(actor) = step.remove("as") {
-            Ok(Self::Action(typed(actor)?, typed(Value::Object(step))?))
+            let known = ACTORS.iter().find(|known| actor == **known);
+            let actor = known.ok_or_else(|| format!("unknown actor {actor}"))?;
+            Ok(Self::Action((*actor).to_owned(), typed(Value::Object(step))?))
         } else {
             Ok(Self::Check(typed(Value::Object(step))?))
         }
@@ -331,11 +260,6 @@ impl Step {
 
 fn typed<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
-}
-
-fn from_text<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(deserializer: D) -> Result<T, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    text.parse().map_err(|error| serde::de::Error::custom(format!("'{text}': {error}")))
 }
 
 #[cfg(test)]
@@ -370,7 +294,7 @@ mod tests {
             (r#"{"call": "disk/v1/GetDiskStats", "request": {"disk": 1}}"#, "is not a request of disk/v1 GetDiskStats"),
             (r#"{"call": "filesystem/v1/Mkdir", "request": {"path": "$pat"}}"#, "unknown variable $pat"),
             (r#"{"as": "kubelet", "do": "MkdirAll", "path": "x", "mode": "x"}"#, "unknown field `mode`"),
-            (r#"{"as": "admin", "do": "MkdirAll", "path": "x"}"#, "unknown variant `admin`"),
+            (r#"{"as": "admin", "do": "MkdirAll", "path": "x"}"#, "unknown actor \"admin\""),
             (r#"{"as": "pod", "do": "Chmod", "path": "x"}"#, "unknown variant `Chmod`"),
             (r#"{"check": "online", "disk": "one"}"#, "'one': invalid digit"),
             (r#"{"check": "clean"}"#, "unknown variant `clean`"),

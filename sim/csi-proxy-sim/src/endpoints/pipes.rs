@@ -3,14 +3,15 @@
 use std::error::Error;
 use std::io::Write;
 
-use csi_proxy::endpoints::{self, Endpoints};
+use csi_proxy::platform::named_pipes;
+use csi_proxy::serve::Endpoints;
 
 use crate::backend::SimulatedNode;
 use crate::flags::SimFlags;
-use crate::{lives, reflection};
+use crate::{reflection, serve};
 
 /// Serves the node on named pipes until a signal to stop.
 pub fn serve(flags: &SimFlags, node: SimulatedNode, out: impl Write) -> Result<(), Box<dyn Error>> {
-    let endpoints = || Ok(Endpoints { services: reflection::services, ..endpoints::named_pipes(&flags.daemon)? });
-    lives::serve(&flags.daemon, node, endpoints, out)
+    let endpoints = || Ok(Endpoints { services: reflection::services, ..named_pipes(&flags.daemon)? });
+    serve::serve(&flags.daemon, node, endpoints, out)
 }

@@ -5,14 +5,14 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::{env, io};
 
-use csi_proxy::endpoints::Endpoints;
+use csi_proxy::serve::Endpoints;
 use tempfile::TempDir;
 use transport::address::Location;
 use transport::listener::bind;
 
 use crate::backend::SimulatedNode;
 use crate::flags::SimFlags;
-use crate::{lives, reflection};
+use crate::{reflection, serve};
 
 /// Serves the node on sockets until a signal to stop.
 pub fn serve(flags: &SimFlags, node: SimulatedNode, out: impl Write) -> Result<(), Box<dyn Error>> {
@@ -20,7 +20,7 @@ pub fn serve(flags: &SimFlags, node: SimulatedNode, out: impl Write) -> Result<(
         .map_err(|error| io::Error::new(error.kind(), format!("cannot create a folder for the sockets: {error}")))?;
     let endpoints =
         || Ok(Endpoints { location: Location::Directory(folder.clone()), bind, services: reflection::services });
-    lives::serve(&flags.daemon, node, endpoints, out)
+    serve::serve(&flags.daemon, node, endpoints, out)
 }
 
 /// Returns the folder that the flags name; else one in the user's runtime directory, or a temporary one.

@@ -33,16 +33,6 @@ async fn the_node_of_a_file_is_served_over_named_pipes() {
 }
 
 #[tokio::test]
-async fn without_a_file_the_built_in_node_is_served() {
-    let _turn = turn().await;
-    let daemon = Daemon::start(&[]);
-    assert!(daemon.announcement().contains("serves the built-in simulated node"), "{}", daemon.announcement());
-    let mut disks = DiskClient::new(connect("csi-proxy-disk-v1").await);
-    let ids = disks.list_disk_ids(ListDiskIDsRequest {}).await.expect("a list").into_inner().disk_ids;
-    assert!(!ids.is_empty());
-}
-
-#[tokio::test]
 async fn the_simulator_is_not_a_service() {
     let refused = spawn(&["-windows-service"]).wait_with_output().expect("an end");
     assert_eq!(refused.status.code(), Some(2));

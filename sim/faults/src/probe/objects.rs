@@ -1,6 +1,5 @@
-//! The objects that a probed node returns, whose calls go through the probe too.
+//! The objects that a probed node returns. Their calls go through the probe too.
 
-use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,9 +11,9 @@ use os::{
     PathForm, PendingCall, Service, ServiceConfig, Time, U16Str, U16String, WatchedWork, Wmi,
 };
 
-use super::process::{Owned, PrimitiveResult, ProbedProcess};
+use super::process::{Owned, ProbedProcess};
 
-/// The control codes that only read. Any other counts as a change, regardless of the access it needs.
+/// The control codes that only read. Every other code counts as a change, regardless of the access that it needs.
 const READ_ONLY_CODES: [ControlCode; 9] = [
     ControlCode::STORAGE_GET_DEVICE_NUMBER,
     ControlCode::STORAGE_QUERY_PROPERTY,
@@ -27,42 +26,30 @@ const READ_ONLY_CODES: [ControlCode; 9] = [
     ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION,
 ];
 
-pub(super) struct ProbedHandle {
-    path: NtPath,
-    inner: Owned<dyn Handle>,
-}
+pub(super) type ProbedHandle = Owned<dyn Handle, NtPath>;
 
 impl ProbedHandle {
-    pub(super) fn wrap(process: &Arc<ProbedProcess>, path: NtPath, inner: Box<dyn Handle>) -> Box<dyn Handle> {
-        Box::new(Self { path, inner: Owned::new(process, Arc::from(inner)) })
-    }
-
-    fn run<T: PrimitiveResult>(
+    fn open_relative(
         &self,
-        primitive: impl Into<Cow<'static, str>>,
-        mutates: bool,
-        forward: impl FnOnce(&(dyn Handle + 'static)) -> OsResult<T>,
-    ) -> OsResult<T> {
-        // Taken inside of the call, so that no reference keeps the handle open if the probe ends the process.
-        self.inner.process().run(primitive, &self.path, mutates, || forward(&*self.inner.get()?))
+        primitive: &'static str,
+        name: &U16Str,
+        how: &Open,
+        open: impl FnOnce(&dyn Handle) -> OsResult<Box<dyn Handle>>,
+    ) -> OsResult<Box<dyn Handle>> {
+        let path = self.name.join(name);
+        let mutates = how.disposition == Disposition::Create;
+        let opened = self.process.run(primitive, &path, mutates, || open(&*self.get()?))?;
+        Ok(Box::new(Self::new(&self.process, path, opened)))
     }
 }
 
 impl Handle for ProbedHandle {
     fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        let process = self.inner.process();
-        let path = self.path.join(name);
-        let mutates = how.disposition == Disposition::Create;
-        let child = process.run("open_child", &path, mutates, || self.inner.get()?.open_child(name, how))?;
-        Ok(Self::wrap(process, path, child))
+        self.open_relative("open_child", name, how, |inner| inner.open_child(name, how))
     }
 
-    fn open_below(&self, below: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        let process = self.inner.process();
-        let path = self.path.join(below);
-        let mutates = how.disposition == Disposition::Create;
-        let found = process.run("open_below", &path, mutates, || self.inner.get()?.open_below(below, how))?;
-        Ok(Self::wrap(process, path, found))
+    fn open_below(&self, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        self.open_relative("open_below", path, how, |inner| inner.open_below(path, how))
     }
 
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
@@ -104,25 +91,7 @@ impl Handle for ProbedHandle {
     }
 }
 
-pub(super) struct ProbedService {
-    name: String,
-    inner: Owned<dyn Service>,
-}
-
-impl ProbedService {
-    pub(super) fn wrap(process: &Arc<ProbedProcess>, name: String, inner: Box<dyn Service>) -> Box<dyn Service> {
-        Box::new(Self { name, inner: Owned::new(process, Arc::from(inner)) })
-    }
-
-    fn run<T: PrimitiveResult>(
-        &self,
-        primitive: &'static str,
-        mutates: bool,
-        forward: impl FnOnce(&(dyn Service + 'static)) -> OsResult<T>,
-    ) -> OsResult<T> {
-        self.inner.process().run(primitive, &self.name, mutates, || forward(&*self.inner.get()?))
-    }
-}
+pub(super) type ProbedService = Owned<dyn Service, String>;
 
 impl Service for ProbedService {
     fn config(&self) -> OsResult<ServiceConfig> {
@@ -154,11 +123,10 @@ impl Wmi for ProbedWmi {
     }
 
     fn call(&self, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
-        let class = call.path.split(['.', '=']).next().unwrap_or_default();
         let mutates = !call.method.starts_with("Get");
-        let status = self.0.run(format!("wmi call {class}.{}", call.method), &call.path, mutates, || {
-            self.0.node().wmi().call(call, deadline)
-        })?;
+        let primitive = format!("wmi call {}.{}", os::class_of(call.path), call.method);
+        let forward = || self.0.node().wmi().call(call, deadline);
+        let status = self.0.run(primitive, &call.path, mutates, forward)?;
         Ok(match status {
             CallStatus::StillRunning(inner) => {
                 CallStatus::StillRunning(Box::new(ProbedPendingCall { process: Arc::clone(&self.0), inner }))
@@ -191,7 +159,7 @@ impl PendingCall for ProbedPendingCall {
 pub(super) struct ProbedClock(pub(super) Arc<ProbedProcess>);
 
 impl Clock for ProbedClock {
-    // In a dead process all time is over, so that no loop waits for a call to succeed.
+    // In a dead process every deadline has passed, so that no loop waits for a call to succeed.
     fn now(&self) -> Time {
         if self.0.is_dead() { Time(Duration::MAX) } else { self.0.node().clock().now() }
     }
@@ -206,8 +174,8 @@ impl Clock for ProbedClock {
         }
     }
 
-    // Also blocks in a dead process: it waits for its own threads, whose calls fail soon. If it returned early, this
-    // thread would act on a condition that does not hold.
+    // Blocks even in a dead process, until the process's own threads have ended, whose calls fail soon. If it returned early,
+    // this thread would act on a condition that does not hold.
     fn block_on(&self, wait: Pin<&mut dyn Future<Output = ()>>) {
         self.0.node().clock().block_on(wait);
     }

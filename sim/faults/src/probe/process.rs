@@ -1,7 +1,6 @@
 //! A probed process: its calls, its open kernel objects and whether it is alive.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,70 +18,63 @@ pub(super) struct ProbedProcess {
     probe: Box<dyn Probe>,
     calls: AtomicU64,
     dead: AtomicBool,
-    objects: Mutex<Objects>,
-}
-
-/// The open kernel objects of a process, in the order in which it opened them.
-#[derive(Default)]
-struct Objects {
-    opened: u64,
-    open: BTreeMap<u64, Weak<dyn Close>>,
+    /// The open kernel objects, in the order in which the process opened them.
+    opened: Mutex<Vec<Weak<dyn Close>>>,
 }
 
 /// A kernel object, which is closed when its process ends.
-pub(super) trait Close: Send + Sync {
+trait Close: Send + Sync {
     fn close(&self);
 }
 
-/// Holds a kernel object until its process dies.
-pub(super) struct Slot<T: ?Sized> {
-    // An `Arc`, so that no lock is held during a call: it may take long, and the process may die while it runs.
-    object: Mutex<Option<Arc<T>>>,
-}
+/// Holds a kernel object until its process dies: an `Arc`, so that a call does not hold the lock. A call may take long, and the
+/// process may die during it.
+type Slot<T> = Mutex<Option<Arc<T>>>;
 
 impl<T: ?Sized + Send + Sync> Close for Slot<T> {
     fn close(&self) {
-        let object = lock(&self.object).take();
+        let object = lock(self).take();
         drop(object);
     }
 }
 
-/// A kernel object that belongs to a process.
-pub(super) struct Owned<T: ?Sized + Send + Sync> {
-    process: Arc<ProbedProcess>,
-    id: u64,
+/// A named kernel object that belongs to a process.
+pub(super) struct Owned<T: ?Sized, N> {
+    pub(super) process: Arc<ProbedProcess>,
+    pub(super) name: N,
     slot: Arc<Slot<T>>,
 }
 
-impl<T: ?Sized + Send + Sync + 'static> Owned<T> {
-    pub(super) fn new(process: &Arc<ProbedProcess>, object: Arc<T>) -> Self {
-        let slot = Arc::new(Slot { object: Mutex::new(Some(object)) });
-        let as_close: Arc<dyn Close> = slot.clone();
-        let id = process.register(&as_close);
-        Self { process: Arc::clone(process), id, slot }
+impl<T: ?Sized + Send + Sync + 'static, N: Display> Owned<T, N> {
+    pub(super) fn new(process: &Arc<ProbedProcess>, name: N, object: Box<T>) -> Self {
+        let slot = Arc::new(Slot::new(Some(Arc::from(object))));
+        let closed_at_death: Arc<dyn Close> = slot.clone();
+        process.register(&closed_at_death);
+        Self { process: Arc::clone(process), name, slot }
     }
 
-    /// Returns the process that owns the object.
-    pub(super) fn process(&self) -> &Arc<ProbedProcess> {
-        &self.process
+    /// Calls a primitive of the object through the probe.
+    pub(super) fn run<R: PrimitiveResult>(
+        &self,
+        primitive: impl Into<Cow<'static, str>>,
+        mutates: bool,
+        forward: impl FnOnce(&T) -> OsResult<R>,
+    ) -> OsResult<R> {
+        // Get the object inside the call, so that no reference keeps it open if the probe ends the process.
+        self.process.run(primitive, &self.name, mutates, || forward(&*self.get()?))
     }
 
     /// Returns the object, or fails if the process has died.
     pub(super) fn get(&self) -> OsResult<Arc<T>> {
-        lock(&self.slot.object).clone().ok_or(PROCESS_DIED)
-    }
-}
-
-impl<T: ?Sized + Send + Sync> Drop for Owned<T> {
-    fn drop(&mut self) {
-        lock(&self.process.objects).open.remove(&self.id);
+        lock(&self.slot).clone().ok_or(PROCESS_DIED)
     }
 }
 
 impl ProbedProcess {
     pub(super) fn new(node: Arc<dyn Os>, probe: Box<dyn Probe>) -> Arc<Self> {
-        let (calls, dead) = (AtomicU64::new(0), AtomicBool::new(false));
-        Arc::new(Self { node, probe, calls, dead, objects: Mutex::default() })
+        let calls = AtomicU64::new(0);
+        let dead = AtomicBool::new(false);
+        Arc::new(Self { node, probe, calls, dead, opened: Mutex::default() })
     }
 
     pub(super) fn node(&self) -> &dyn Os {
@@ -95,8 +87,8 @@ impl ProbedProcess {
 
     pub(super) fn die(&self) {
         self.dead.store(true, Ordering::SeqCst);
-        let open = std::mem::take(&mut lock(&self.objects).open);
-        for object in open.into_values().filter_map(|object| object.upgrade()) {
+        let opened = std::mem::take(&mut *lock(&self.opened));
+        for object in opened.iter().filter_map(Weak::upgrade) {
             object.close();
         }
     }
@@ -120,18 +112,27 @@ impl ProbedProcess {
                 self.probe.after(&call, Outcome::Failed(error));
                 return Err(error);
             }
+            FaultAction::Return(code) => {
+                if let Some(result) = T::returned(code) {
+                    self.probe.after(&call, result.outcome());
+                    return Ok(result);
+                }
+            }
             FaultAction::Die => {
                 self.die();
                 self.probe.after(&call, Outcome::Died);
                 return Err(PROCESS_DIED);
             }
         }
-        // The probe may have killed the process, or another thread while this one was delayed.
+        // The probe, or another thread during a delay, may have killed the process.
         self.check_alive()?;
         let result = forward();
         let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(*error), PrimitiveResult::outcome);
         match self.probe.after(&call, outcome) {
-            FaultAction::Go => {}
+            FaultAction::Return(code) if matches!(outcome, Outcome::Returned(_)) => {
+                return T::returned(code).map_or(result, Ok);
+            }
+            FaultAction::Go | FaultAction::Return(_) => {}
             FaultAction::Delay(span) => self.node.clock().sleep(span),
             FaultAction::Fail(error) => return Err(error),
             FaultAction::Die => self.die(),
@@ -144,24 +145,27 @@ impl ProbedProcess {
         if self.is_dead() { Err(PROCESS_DIED) } else { Ok(()) }
     }
 
-    fn register(&self, object: &Arc<dyn Close>) -> u64 {
-        let mut objects = lock(&self.objects);
-        objects.opened += 1;
-        let id = objects.opened;
-        objects.open.insert(id, Arc::downgrade(object));
-        drop(objects);
+    fn register(&self, object: &Arc<dyn Close>) {
+        let mut opened = lock(&self.opened);
+        opened.retain(|object| object.strong_count() > 0);
+        opened.push(Arc::downgrade(object));
+        drop(opened);
         // Another thread may have killed the process since the object was opened.
         if self.is_dead() {
             object.close();
         }
-        id
     }
 }
 
 /// The result of a primitive, from which the outcome for the probe is taken.
-pub(super) trait PrimitiveResult {
+pub(super) trait PrimitiveResult: Sized {
     fn outcome(&self) -> Outcome {
         Outcome::Done
+    }
+
+    /// Returns the result of a WMI method that returned `code`, or `None` for another primitive.
+    fn returned(_code: u32) -> Option<Self> {
+        None
     }
 }
 
@@ -181,9 +185,13 @@ impl PrimitiveResult for os::CallStatus {
             Self::StillRunning(_) => Outcome::StillRunning,
         }
     }
+
+    fn returned(code: u32) -> Option<Self> {
+        Some(Self::Done(os::Returned { code, ..os::Returned::default() }))
+    }
 }
 
-/// Locks a table, also after a panic: each change is one insertion or removal, so the table is consistent.
+/// Locks a table, even after a panic: each change is a single insertion or removal, so the table is consistent.
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,43 +2,43 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::description::quantity;
 
-/// How long operations take, in simulated time. Those without a field take none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// How long operations take, in simulated time. Operations without a field take no time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timing {
     /// From the creation of a partition, or from its disk coming online, to the arrival of its volume.
-    #[serde(deserialize_with = "quantity::duration")]
+    #[serde(with = "quantity::duration")]
     pub volume_arrival: Duration,
     /// From the arrival of a new volume to the time at which it can be written.
-    #[serde(deserialize_with = "quantity::duration")]
+    #[serde(with = "quantity::duration")]
     pub new_volume: Duration,
     /// From the detection of a disk, or the arrival of a volume, to the time at which the storage provider knows it.
-    #[serde(deserialize_with = "quantity::duration")]
+    #[serde(with = "quantity::duration")]
     pub provider: Duration,
     /// A WMI query.
-    #[serde(deserialize_with = "quantity::duration")]
+    #[serde(with = "quantity::duration")]
     pub query: Duration,
     /// `MSFT_Disk.Initialize` and `Clear`.
-    #[serde(deserialize_with = "quantity::duration")]
+    #[serde(with = "quantity::duration")]
     pub initialize: Duration,
     /// `MSFT_Disk.CreatePartition`.
-    #[serde(deserialize_with = "quantity::duration")]
+    #[serde(with = "quantity::duration")]
     pub create_partition: Duration,
     /// `MSFT_Volume.Format`.
-    #[serde(deserialize_with = "quantity::duration")]
+    #[serde(with = "quantity::duration")]
     pub format: Duration,
     /// `MSFT_Partition.Resize`.
-    #[serde(deserialize_with = "quantity::duration")]
+    #[serde(with = "quantity::duration")]
     pub resize: Duration,
     /// `MSFT_Disk.Online`, `Offline` and `SetAttributes`.
-    #[serde(deserialize_with = "quantity::duration")]
+    #[serde(with = "quantity::duration")]
     pub set_online: Duration,
     /// `UpdateHostStorageCache`, and a rescan of a storage port.
-    #[serde(deserialize_with = "quantity::duration")]
+    #[serde(with = "quantity::duration")]
     pub rescan: Duration,
 }
 
@@ -56,24 +56,6 @@ impl Timing {
         set_online: Duration::ZERO,
         rescan: Duration::ZERO,
     };
-}
-
-impl Timing {
-    /// Returns how long each operation takes, by its key in a node file.
-    pub(crate) fn spans(&self) -> [(&'static str, Duration); 10] {
-        [
-            ("volume_arrival", self.volume_arrival),
-            ("new_volume", self.new_volume),
-            ("provider", self.provider),
-            ("query", self.query),
-            ("initialize", self.initialize),
-            ("create_partition", self.create_partition),
-            ("format", self.format),
-            ("resize", self.resize),
-            ("set_online", self.set_online),
-            ("rescan", self.rescan),
-        ]
-    }
 }
 
 impl Default for Timing {

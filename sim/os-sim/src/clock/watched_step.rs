@@ -16,7 +16,7 @@ struct Step {
     /// How long it may still wait.
     left: Duration,
     is_late: bool,
-    /// Gets a message when the step is late, and is dropped when the thread ends.
+    /// Receives a message when the step is late. It is dropped when the thread ends.
     late: Sender<()>,
 }
 
@@ -37,13 +37,13 @@ pub(super) fn spawn(patience: Duration, work: WatchedWork) -> (JoinHandle<()>, R
     (thread::spawn(body), receiver)
 }
 
-/// Begins a wait of this thread.
+/// Begins a wait on this thread.
 pub(super) fn begin_wait(now: Duration) -> Wait {
     let left = STEP.with_borrow(|step| step.as_ref().filter(|step| !step.is_late).map(|step| step.left));
     Wait { begin: now, limit: left.map_or(Duration::MAX, |left| now.saturating_add(left)) }
 }
 
-/// A wait of this thread.
+/// A wait on this thread.
 pub(super) struct Wait {
     begin: Duration,
     limit: Duration,
@@ -55,7 +55,7 @@ impl Wait {
         self.limit
     }
 
-    /// Marks the step as late if the thread, which waits until `deadline`, has waited for too long.
+    /// Marks the step as late if it has waited for longer than its patience. Ignores a wait that `deadline` ends in time.
     pub(super) fn check(&mut self, now: Duration, deadline: Duration) {
         if now < self.limit || deadline <= self.limit {
             return;
@@ -64,7 +64,7 @@ impl Wait {
         STEP.with_borrow_mut(|step| {
             if let Some(step) = step {
                 step.is_late = true;
-                // The caller receives only the first one.
+                // The receiver reads only the first message.
                 let _ = step.late.send(());
             }
         });

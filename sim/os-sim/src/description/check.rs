@@ -1,4 +1,6 @@
-//! Contradictions in a node file: keys that cannot all be true of one object.
+//! Finds contradictions in a node file: keys that no single object can have together.
+
+use std::collections::BTreeSet;
 
 use crate::description::{Content, Description, DescriptionError, DiskDescription, FileDescription, VolumeHealth};
 use crate::iscsi::PortalAddress;
@@ -8,20 +10,14 @@ use crate::smb::Smb;
 const KNOWN: [&str; 6] = ["NTFS", "ReFS", "FAT", "FAT32", "exFAT", "UDF"];
 
 impl Description {
-    /// Checks that no two keys of the node file `text`, which this is the content of, contradict each other.
+    /// Checks that no two keys of the description contradict each other. `text` is the node file that it was parsed from.
     pub(crate) fn check(&self, text: &str) -> Result<(), DescriptionError> {
         let at = |table, index| at(text, table, index);
         for (index, disk) in self.disks.iter().enumerate() {
             disk.check().map_err(at("disk", index))?;
-            if disk.number == Some(0) {
-                return Err(at("disk", index)("the number 0 is that of the system disk, which every node has".into()));
-            }
-            let number =
-                disk.number.filter(|number| self.disks[..index].iter().any(|other| other.number == Some(*number)));
-            if let Some(number) = number {
-                return Err(at("disk", index)(format!("an earlier disk has the number {number} too")));
-            }
         }
+        let numbers = self.disks.iter().map(|disk| disk.number.map(|number| number.to_string()));
+        check_unique(text, "disk", "number", numbers)?;
         for (index, file) in self.files.iter().enumerate() {
             let earlier = &self.files[..index];
             if earlier.iter().any(|other| other.path().eq_ignore_ascii_case(file.path()))
@@ -30,22 +26,22 @@ impl Description {
                 return Err(at("file", index)(format!("an earlier file has the path {} too", file.path())));
             }
         }
-        let names = self.services.iter().map(|service| service.name.as_str());
-        unique(names, "name").map_err(|(index, what)| at("service", index)(what))?;
-        unique(self.smb_servers.iter().map(|server| server.host.as_str()), "host")
-            .map_err(|(index, what)| at("smb_server", index)(what))?;
+        check_unique(text, "service", "name", self.services.iter().map(|service| Some(service.name.clone())))?;
+        check_unique(text, "smb_server", "host", self.smb_servers.iter().map(|server| Some(server.host.clone())))?;
         for (index, target) in self.iscsi_targets.iter().enumerate() {
             if self.iscsi_targets[..index].iter().any(|other| other.collides_with(target)) {
-                let what = format!("an earlier one has the iqn {} at one of its portals too", target.iqn);
+                let what = format!("an earlier iscsi_target has the iqn {} and one of its portals too", target.iqn);
                 return Err(at("iscsi_target", index)(what));
             }
-            let numbers: Vec<String> = target.luns.iter().map(|lun| lun.number.to_string()).collect();
-            unique(numbers.iter().map(String::as_str), "LUN").map_err(|(_, what)| at("iscsi_target", index)(what))?;
+            let numbers: BTreeSet<u8> = target.luns.iter().map(|lun| lun.number).collect();
+            if numbers.len() < target.luns.len() {
+                return Err(at("iscsi_target", index)("two logical units have the same number".into()));
+            }
         }
         Ok(())
     }
 
-    /// Checks that every target is at portals of the node file `text`.
+    /// Checks that the description has the portals of every target. `text` is the node file.
     pub(crate) fn check_portals(&self, text: &str) -> Result<(), DescriptionError> {
         for (index, target) in self.iscsi_targets.iter().enumerate() {
             if let Some(PortalAddress { address, port }) = target.portals.iter().find(|portal| !self.has_portal(portal))
@@ -57,19 +53,19 @@ impl Description {
         Ok(())
     }
 
-    /// Checks that every mapping is one that the servers of the node file `text` accept.
+    /// Checks that the servers of the description accept every mapping. `text` is the node file.
     pub(crate) fn check_mappings(&self, text: &str) -> Result<(), DescriptionError> {
-        let remotes = self.smb_mappings.iter().map(|mapping| mapping.remote.as_str());
-        unique(remotes, "remote").map_err(|(index, what)| at(text, "smb_mapping", index)(what))?;
+        let remotes = self.smb_mappings.iter().map(|mapping| Some(mapping.remote.clone()));
+        check_unique(text, "smb_mapping", "remote", remotes)?;
         let mut smb = Smb::default();
         smb.servers.clone_from(&self.smb_servers);
-        match self.smb_mappings.iter().position(|mapping| !smb.accepts(mapping)) {
-            None => Ok(()),
-            Some(index) => {
-                let remote = &self.smb_mappings[index].remote;
-                Err(at(text, "smb_mapping", index)(format!("no smb_server has the share and the user of {remote}")))
+        for (index, mapping) in self.smb_mappings.iter().enumerate() {
+            if !smb.accepts(mapping) {
+                let what = format!("no smb_server has the share and the user of {}", mapping.remote);
+                return Err(at(text, "smb_mapping", index)(what));
             }
         }
+        Ok(())
     }
 
     fn has_portal(&self, at: &PortalAddress) -> bool {
@@ -79,6 +75,9 @@ impl Description {
 
 impl DiskDescription {
     fn check(&self) -> Result<(), String> {
+        if self.number == Some(0) {
+            return Err("the number 0 belongs to the system disk, which every node has".into());
+        }
         let is_bare = matches!(self.content, Content::Raw | Content::Gpt);
         let volume_keys = [
             ("file_system_size", self.file_system_size.is_some()),
@@ -88,25 +87,10 @@ impl DiskDescription {
             ("spans", !self.spans.is_empty()),
         ];
         if let Some((key, _)) = volume_keys.into_iter().find(|(_, is_given)| is_bare && *is_given) {
-            return Err(format!("{key} needs a volume, and this content has none"));
+            return Err(format!("{key} needs a volume, but a disk with this content has none"));
         }
-        let known = self.file_system.as_deref().map(|name| (name, KNOWN.contains(&name)));
-        match (self.content, known) {
-            (Content::Raw, Some((name, true))) => {
-                return Err(format!("file_system {name} needs a volume: give the content superfloppy or partitioned"));
-            }
-            (Content::Gpt, Some((name, _))) => {
-                return Err(format!("file_system {name} needs a volume, and gpt has none"));
-            }
-            (Content::Mbr | Content::Partitioned | Content::Superfloppy, Some((name, false)))
-                if self.volume == VolumeHealth::Readable =>
-            {
-                let names = KNOWN.join(", ");
-                return Err(format!(
-                    "Windows has no file system {name}, only {names}; volume = \"unmountable\" makes one it cannot mount"
-                ));
-            }
-            _ => {}
+        if let Some(name) = &self.file_system {
+            self.check_file_system(name)?;
         }
         let is_formatted = self.file_system.is_some() || self.volume != VolumeHealth::Readable;
         if self.file_system_size.is_some() && !is_formatted {
@@ -122,23 +106,47 @@ impl DiskDescription {
         }
         Ok(())
     }
+
+    fn check_file_system(&self, name: &str) -> Result<(), String> {
+        let is_known = KNOWN.contains(&name);
+        match self.content {
+            Content::Raw if is_known => {
+                Err(format!("file_system {name} needs a volume: give the content superfloppy or partitioned"))
+            }
+            Content::Gpt => Err(format!("file_system {name} needs a volume, but a disk with the content gpt has none")),
+            Content::Mbr | Content::Partitioned | Content::Superfloppy
+                if !is_known && self.volume == VolumeHealth::Readable =>
+            {
+                let names = KNOWN.join(", ");
+                Err(format!(
+                    "Windows cannot mount the file system {name}, only {names}; to simulate it, set volume = \"unmountable\""
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
-/// Returns a function that makes an error of the table with this index.
+/// Returns a function that makes an error message into the error of the table with this index.
 fn at(text: &str, table: &str, index: usize) -> impl Fn(String) -> DescriptionError {
     let line = line_of(text, table, index).map_or_else(String::new, |line| format!("line {line}: "));
     let prefix = format!("{line}{table} {}: ", index + 1);
     move |what| DescriptionError(format!("{prefix}{what}"))
 }
 
-/// Fails with the index of the first name that an earlier one equals, regardless of case.
-fn unique<'a>(names: impl Iterator<Item = &'a str>, key: &str) -> Result<(), (usize, String)> {
-    let mut earlier: Vec<&str> = Vec::new();
+/// Fails if two tables have the same name, regardless of case. A table may have no name.
+fn check_unique(
+    text: &str,
+    table: &str,
+    key: &str,
+    names: impl Iterator<Item = Option<String>>,
+) -> Result<(), DescriptionError> {
+    let mut earlier = BTreeSet::new();
     for (index, name) in names.enumerate() {
-        if earlier.iter().any(|other| other.eq_ignore_ascii_case(name)) {
-            return Err((index, format!("an earlier one has the {key} {name} too")));
+        let Some(name) = name else { continue };
+        if !earlier.insert(name.to_lowercase()) {
+            return Err(at(text, table, index)(format!("an earlier {table} has the {key} {name} too")));
         }
-        earlier.push(name);
     }
     Ok(())
 }
@@ -158,21 +166,24 @@ mod tests {
     fn a_contradiction_is_refused_with_its_line() {
         let disk = "[[disk]]\nsize = \"1 GiB\"\n";
         for (keys, reason) in [
-            ("content = \"partitioned\"\nfile_system = \"ext4\"\n", "Windows has no file system ext4"),
+            ("content = \"partitioned\"\nfile_system = \"ext4\"\n", "Windows cannot mount the file system ext4"),
             ("file_system = \"NTFS\"\n", "file_system NTFS needs a volume"),
-            ("content = \"gpt\"\nfile_system = \"NTFS\"\n", "gpt has none"),
+            ("content = \"gpt\"\nfile_system = \"NTFS\"\n", "the content gpt has none"),
             ("volume = \"locked\"\n", "volume needs a volume"),
             ("content = \"mbr\"\nfile_system_size = \"1 MiB\"\n", "file_system_size needs file_system"),
             ("content = \"mbr\"\nfile_system = \"NTFS\"\nfile_system_size = \"2 GiB\"\n", "is larger than size"),
             ("grown_to = \"1 MiB\"\n", "grown_to is smaller than size"),
-            ("number = 0\n", "disk 2: the number 0 is that of the system disk"),
+            ("number = 0\n", "disk 2: the number 0 belongs to the system disk"),
             ("number = 4\n[[disk]]\nsize = \"1 GiB\"\nnumber = 4\n", "disk 3: an earlier disk has the number 4"),
-            ("[[smb_server]]\nhost = \"a\"\n[[smb_server]]\nhost = \"A\"\n", "smb_server 2: an earlier one"),
+            (
+                "[[smb_server]]\nhost = \"a\"\n[[smb_server]]\nhost = \"A\"\n",
+                "smb_server 2: an earlier smb_server has the host A too",
+            ),
             ("[[iscsi_target]]\niqn = \"iqn.1\"\nportals = [{ address = \"10.0.0.1\" }]\n", "no iscsi_portal has"),
             (
                 "[[iscsi_target]]\niqn = \"iqn.1\"\nportals = [{ address = \"10.0.0.1\" }, { address = \"10.0.0.2\" }]\n\
                  [[iscsi_target]]\niqn = \"IQN.1\"\nportals = [{ address = \"10.0.0.2\" }]\n",
-                "iscsi_target 2: an earlier one has the iqn IQN.1 at one of its portals too",
+                "iscsi_target 2: an earlier iscsi_target has the iqn IQN.1 and one of its portals too",
             ),
         ] {
             let text = format!("# A node.\n{disk}{disk}{keys}");

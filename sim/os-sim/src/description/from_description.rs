@@ -13,7 +13,7 @@ use crate::state::{DeviceId, Event, State};
 
 /// The size of the system disk.
 const SYSTEM_DISK: u64 = 128 << 30;
-/// The directories on it that Windows and Kubernetes need.
+/// The directories on the system disk that Windows and Kubernetes need.
 pub(crate) const SYSTEM_DIRECTORIES: [&str; 5] = [
     r"C:\Windows\System32",
     r"C:\ProgramData",
@@ -21,10 +21,10 @@ pub(crate) const SYSTEM_DIRECTORIES: [&str; 5] = [
     r"C:\var\lib\kubelet\pods",
     r"C:\var\lib\kubelet\plugins",
 ];
-/// The junction and the symbolic link on it with which Windows is set up, with their targets.
+/// A junction and a symbolic link that Windows Setup creates on the system disk, with their targets.
 const SYSTEM_JUNCTION: [&str; 2] = [r"C:\Documents and Settings", r"C:\Users"];
 const SYSTEM_SYMLINK: [&str; 2] = [r"C:\Users\All Users", r"C:\ProgramData"];
-/// The paths of both.
+/// The paths of the junction and the symbolic link.
 pub(crate) const SYSTEM_LINKS: [&str; 2] = [SYSTEM_JUNCTION[0], SYSTEM_SYMLINK[0]];
 /// The smallest disk that can be described.
 const MIN_DISK: u64 = 3 << 20;
@@ -129,8 +129,6 @@ impl State {
                 .location
                 .clone()
                 .unwrap_or_else(|| format!("Integrated : Adapter 3 : Port 0 : Target 0 : LUN {number}")),
-            vendor: "Msft    ".into(),
-            product: "Virtual Disk    ".into(),
             serial: match &description.serial {
                 None => Some(format!("SIM{instance:013}")),
                 Some(serial) => Some(serial.clone()).filter(|serial| !serial.is_empty()),
@@ -155,18 +153,24 @@ impl State {
     }
 
     fn disk_number(&self, wanted: Option<u32>) -> Result<u32, DescriptionError> {
-        let taken = |number: u32| self.disks.values().any(|disk| disk.number == number);
         match wanted {
-            Some(number) if taken(number) => Err(DescriptionError(format!("two disks have the number {number}"))),
+            Some(number) if self.attached_device(number).is_some() => {
+                Err(DescriptionError(format!("two disks have the number {number}")))
+            }
             Some(number) => Ok(number),
-            None => (0..u32::MAX)
-                .find(|number| !taken(*number))
-                .ok_or_else(|| DescriptionError("no disk number is free".into())),
+            None => Ok(self.free_disk_number()),
         }
     }
 
+    /// Returns the lowest number that no disk has.
+    pub(crate) fn free_disk_number(&self) -> u32 {
+        (0..u32::MAX).find(|number| self.attached_device(*number).is_none()).unwrap_or(u32::MAX)
+    }
+
     fn lay_out(&mut self, disk: &mut Disk, description: &DiskDescription) -> Result<(), DescriptionError> {
-        let (disk_id, reserved_id, part_id) = (self.fresh_uuid(), self.fresh_uuid(), self.fresh_uuid());
+        let disk_id = self.fresh_uuid();
+        let reserved_id = self.fresh_uuid();
+        let part_id = self.fresh_uuid();
         let kind = match description.content {
             Content::Raw => {
                 disk.foreign.clone_from(&description.file_system);
@@ -207,7 +211,7 @@ impl State {
     fn new_volume(&mut self, description: &DiskDescription, length: u64) -> Volume {
         let id = self.fresh_uuid();
         let mut volume = Volume::new(description.volume_id.unwrap_or(id));
-        volume.further_extents = description.spans.iter().map(|span| (span.disk, span.offset, span.length)).collect();
+        volume.further_extents.clone_from(&description.spans);
         let named = description.file_system.clone();
         match description.volume {
             VolumeHealth::Readable => {}
@@ -219,10 +223,8 @@ impl State {
             }
         }
         // A volume that cannot be read still has a file system.
-        let kind = match (named, description.volume) {
-            (None, VolumeHealth::Readable) => None,
-            (named, _) => Some(named.unwrap_or_else(|| "NTFS".into())),
-        };
+        let is_formatted = named.is_some() || description.volume != VolumeHealth::Readable;
+        let kind = is_formatted.then(|| named.unwrap_or_else(|| "NTFS".into()));
         let length = description.file_system_size.map_or(length, |size| size.min(length));
         volume.file_system = kind.map(|kind| self.make_file_system(&kind, length));
         volume
@@ -234,7 +236,7 @@ impl State {
         self.smb.restore(&description.smb_mappings);
     }
 
-    /// Creates the directory trees of the shares of all servers from this one on.
+    /// Creates the directory trees for the shares of the servers from position `from` on.
     pub(crate) fn make_share_trees(&mut self, from: usize) {
         for server in from..self.smb.servers.len() {
             for share in 0..self.smb.servers[server].shares.len() {
@@ -247,7 +249,7 @@ impl State {
         }
     }
 
-    /// Gives each logical unit of all targets from this one on an identity.
+    /// Gives an identity to each logical unit of the targets from position `from` on.
     pub(crate) fn assign_lun_ids(&mut self, from: usize) {
         for target in from..self.iscsi.targets.len() {
             for lun in 0..self.iscsi.targets[target].luns.len() {
@@ -262,22 +264,15 @@ impl State {
     }
 
     fn add_file(&mut self, file: &FileDescription) -> Result<(), OsError> {
-        // With its separator, so that the root of a volume is a directory too.
-        let parent = |path: &str| path[..path.rfind(['\\', '/']).map_or(path.len(), |at| at + 1)].to_owned();
+        // The parent has a final separator, so that the root of a volume is a directory too.
+        let path = file.path();
+        let parent = path[..path.rfind(['\\', '/']).map_or(path.len(), |at| at + 1)].to_owned();
+        self.make_directories(&parent)?;
         match file {
             FileDescription::Directory { path } => self.make_directories(path),
-            FileDescription::File { path, content } => {
-                self.make_directories(&parent(path))?;
-                self.write_file(path, content)
-            }
-            FileDescription::Symlink { path, target } => {
-                self.make_directories(&parent(path))?;
-                self.make_symlink(path, target)
-            }
-            FileDescription::Junction { path, target } => {
-                self.make_directories(&parent(path))?;
-                self.make_junction(path, target)
-            }
+            FileDescription::File { path, content } => self.write_file(path, content),
+            FileDescription::Symlink { path, target } => self.make_symlink(path, target),
+            FileDescription::Junction { path, target } => self.make_junction(path, target),
             FileDescription::Mount { path, disk } => {
                 let volume = self.last_volume(*disk).ok_or(OsError::FILE_NOT_FOUND)?;
                 self.make_directories(path)?;
@@ -308,7 +303,7 @@ fn identifiers(page83: &Page83, instance: u64) -> Option<Vec<Identifier>> {
         Page83::Ascii(text) => Identifier::of_device(CODE_SET_ASCII, VENDOR, text.clone().into_bytes()),
         Page83::Binary(bytes) => Identifier::of_device(CODE_SET_BINARY, NAA, bytes.clone()),
     };
-    // Many arrays return the identifier of the port first. It must not be taken for the identifier of the disk.
+    // Many arrays return the identifier of the port first. csi-proxy must not use it as the identifier of the disk.
     let of_port = Identifier { code_set: CODE_SET_BINARY, kind: 4, association: 1, bytes: vec![0, 0, 0, 1] };
     Some(vec![of_port, of_device])
 }

@@ -8,7 +8,7 @@ use os::abi::{
 use os::{Access, OsError, OsResult, Uuid};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-use crate::disks::{Disk, Layout, Partition, PartitionKind};
+use crate::disks::{Disk, Layout, PRODUCT, Partition, PartitionKind, VENDOR};
 use crate::state::{DeviceId, State};
 
 impl State {
@@ -52,7 +52,7 @@ impl State {
     }
 
     fn set_disk_attributes(&mut self, device: DeviceId, input: &[u8]) -> OsResult<usize> {
-        // Microsoft documents the size of `GET_DISK_ATTRIBUTES`; programs also pass that of `SET_DISK_ATTRIBUTES`.
+        // Microsoft documents the size of `GET_DISK_ATTRIBUTES`. Programs also pass the size of `SET_DISK_ATTRIBUTES`.
         const VERSIONS: [u32; 2] = [16, 40];
         const KNOWN: u64 = DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY;
         let (wanted, _) = SetDiskAttributes::read_from_prefix(input).map_err(|_| OsError::INVALID_PARAMETER)?;
@@ -138,8 +138,8 @@ fn device_descriptor(disk: &Disk) -> Vec<u8> {
         device_type_modifier: 0,
         removable_media: 0,
         command_queueing: 1,
-        vendor_id_offset: append(&disk.vendor),
-        product_id_offset: append(&disk.product),
+        vendor_id_offset: append(VENDOR),
+        product_id_offset: append(PRODUCT),
         product_revision_offset: append("1.0 "),
         serial_number_offset: disk.serial.as_deref().map_or(0, append),
         bus_type: disk.bus,
@@ -182,7 +182,7 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Answers the partition table. Writes nothing if it does not fit.
+/// Writes the partition table. Writes nothing if the output is too small.
 fn layout(disk: &Disk, output: &mut [u8]) -> OsResult<usize> {
     let mut entries: Vec<PartitionEntry> = disk.partitions.iter().map(entry).collect();
     let head = match disk.layout {
@@ -191,14 +191,13 @@ fn layout(disk: &Disk, output: &mut [u8]) -> OsResult<usize> {
             gpt_layout(id, signed(first), signed(end - first), count(entries.len()))
         }
         Layout::Raw => bare_layout(PartitionStyle::RAW, 0, 0),
-        Layout::Mbr { signature } => {
-            pad_entries(&mut entries);
+        Layout::Mbr { .. } | Layout::Superfloppy => {
+            // Windows reports an MBR with one partition for a disk without a table that has a file system.
+            let signature = if let Layout::Mbr { signature } = disk.layout { signature } else { 0 };
+            // Windows reports the entries of an MBR in multiples of four.
+            let empty = PartitionEntry { style: PartitionStyle::MBR.0, ..PartitionEntry::new_zeroed() };
+            entries.resize(entries.len().max(1).next_multiple_of(4), empty);
             bare_layout(PartitionStyle::MBR, signature, count(entries.len()))
-        }
-        // Windows reports a table with one partition.
-        Layout::Superfloppy => {
-            pad_entries(&mut entries);
-            bare_layout(PartitionStyle::MBR, 0, count(entries.len()))
         }
     };
     let answer = [head.as_bytes(), entries.as_bytes()].concat();
@@ -206,24 +205,10 @@ fn layout(disk: &Disk, output: &mut [u8]) -> OsResult<usize> {
     Ok(answer.len())
 }
 
-/// Windows reports the entries of an MBR in multiples of four.
-fn pad_entries(entries: &mut Vec<PartitionEntry>) {
-    let empty = PartitionEntry { style: PartitionStyle::MBR.0, ..PartitionEntry::new_zeroed() };
-    entries.resize(entries.len().max(1).next_multiple_of(4), empty);
-}
-
 fn bare_layout(style: PartitionStyle, signature: u32, partition_count: u32) -> DriveLayout {
     let mut disk_id = [0; 16];
     disk_id[..4].copy_from_slice(&signature.to_le_bytes());
-    DriveLayout {
-        style: style.0,
-        partition_count,
-        disk_id,
-        usable_offset: 0,
-        usable_length: 0,
-        max_partition_count: 0,
-        padding: 0,
-    }
+    DriveLayout { style: style.0, partition_count, disk_id, ..DriveLayout::new_zeroed() }
 }
 
 /// Returns the entry of a partition.

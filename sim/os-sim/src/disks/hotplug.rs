@@ -19,11 +19,11 @@ impl State {
         Ok(self.disks[&device].number)
     }
 
-    /// Attaches a detached disk with its content and returns its number, the lowest free one.
+    /// Attaches a detached disk with its content. Returns its number, which is the lowest free number.
     pub(crate) fn reattach(&mut self, mut disk: Disk, detected: bool) -> u32 {
-        let taken = |number: u32| self.disks.values().any(|disk| disk.number == number);
-        disk.number = (0..u32::MAX).find(|number| !taken(*number)).unwrap_or(u32::MAX);
-        let (number, device) = (disk.number, self.fresh());
+        disk.number = self.free_disk_number();
+        let number = disk.number;
+        let device = self.fresh();
         self.disks.insert(device, disk);
         if detected {
             self.show(device);
@@ -52,14 +52,14 @@ impl State {
     /// Attaches or detaches the disks of an iSCSI target.
     pub(crate) fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::Attach { luns, .. } => luns.iter().for_each(|lun| self.attach_lun(lun)),
-            Effect::Detach { luns, .. } => luns.iter().for_each(|lun| self.detach_lun(lun.id)),
+            Effect::Attach(luns) => luns.iter().for_each(|lun| self.attach_lun(lun)),
+            Effect::Detach(luns) => luns.iter().for_each(|lun| self.detach_lun(lun.id)),
         }
     }
 
-    /// Returns whether a handle is open on one of the disks that would be detached, or on a volume or file of it.
+    /// Returns whether the effect detaches a disk on which a handle is open: on the disk, on a volume, or on a file.
     pub(crate) fn detaches_used_disk(&self, effect: &Effect) -> bool {
-        let Effect::Detach { luns, .. } = effect else { return false };
+        let Effect::Detach(luns) = effect else { return false };
         let is_detached = |device: DeviceId| {
             let lun = self.disks.get(&device).and_then(|disk| disk.lun_id);
             luns.iter().any(|known| Some(known.id) == lun)
@@ -74,8 +74,8 @@ impl State {
         self.handles.values().any(|opened| device_of(&opened.object).is_some_and(is_detached))
     }
 
-    /// Attaches the disk of a logical unit. A new one is offline and read-only: Windows Server's policy for disks that
-    /// other hosts may share.
+    /// Attaches the disk of a logical unit. A new disk is offline and read-only, as Windows Server's policy requires for disks
+    /// that other hosts may share.
     fn attach_lun(&mut self, lun: &Lun) {
         if let Some(disk) = self.detached_luns.remove(&lun.id) {
             let number = self.reattach(disk, true);

@@ -37,7 +37,7 @@ impl State {
         self.mounts.iter().find(|mount| mount.point == wanted).map(|mount| mount.volume)
     }
 
-    /// Mounts a volume as `SetVolumeMountPointW` does.
+    /// Simulates `SetVolumeMountPointW`.
     pub(crate) fn mount(&mut self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
         let id = volume_name(volume.as_slice()).ok_or(OsError::INVALID_PARAMETER)?;
         self.mount_at(&nt_directory(directory)?, id)
@@ -47,7 +47,7 @@ impl State {
     pub(crate) fn mount_at(&mut self, path: &[u16], id: Uuid) -> OsResult<()> {
         let (fs, file) = self.directory(path)?;
         let FsId::Volume(host) = fs else { return Err(OsError::INVALID_PARAMETER) };
-        let file_system = self.file_system(&fs)?;
+        let file_system = self.file_system(fs)?;
         if file_system.kind != "NTFS" {
             return Err(OsError::INVALID_PARAMETER);
         }
@@ -55,13 +55,13 @@ impl State {
         if directory.reparse.is_some() || !directory.is_empty_directory() {
             return Err(OsError::DIR_NOT_EMPTY);
         }
-        self.check_writable(&fs)?;
-        self.check_sharing(&fs, file, Access::WRITE_DATA, Share::READ | Share::WRITE)?;
+        self.check_writable(fs)?;
+        self.check_sharing(fs, file, Access::WRITE_DATA, Share::READ | Share::WRITE)?;
         self.volume(id).map_err(|_| OsError::FILE_NOT_FOUND)?;
         let path = file_system.path(file).ok_or(OsError::PATH_NOT_FOUND)?;
         let target: Vec<u16> = format!(r"\??\Volume{{{id}}}\").encode_utf16().collect();
         let data = reparse_point::mount_point(&target, &[])?;
-        self.file_system_mut(&fs)?.record_mut(file)?.reparse = Some(data);
+        self.file_system_mut(fs)?.record_mut(file)?.reparse = Some(data);
         let point = MountPoint::Directory { host, path };
         self.mounts.retain(|mount| mount.point != point);
         self.mounts.push(Mount { volume: id, point });
@@ -69,20 +69,20 @@ impl State {
         Ok(())
     }
 
-    /// Unmounts as `DeleteVolumeMountPointW` does.
+    /// Simulates `DeleteVolumeMountPointW`.
     pub(crate) fn unmount(&mut self, directory: &U16Str) -> OsResult<()> {
         let (fs, file) = self.directory(&nt_directory(directory)?)?;
         let FsId::Volume(host) = fs else { return Err(OsError::INVALID_PARAMETER) };
-        let file_system = self.file_system(&fs)?;
+        let file_system = self.file_system(fs)?;
         let data = file_system.record(file)?.reparse.as_deref();
         if data.and_then(mounted_volume).is_none() {
             return Err(OsError::NOT_A_REPARSE_POINT);
         }
-        self.check_writable(&fs)?;
+        self.check_writable(fs)?;
         // Windows opens the directory for writing and does not share deletion.
-        self.check_sharing(&fs, file, Access::WRITE_DATA, Share::READ | Share::WRITE)?;
+        self.check_sharing(fs, file, Access::WRITE_DATA, Share::READ | Share::WRITE)?;
         let path = file_system.path(file).ok_or(OsError::PATH_NOT_FOUND)?;
-        self.file_system_mut(&fs)?.record_mut(file)?.reparse = None;
+        self.file_system_mut(fs)?.record_mut(file)?.reparse = None;
         let point = MountPoint::Directory { host, path };
         self.mounts.retain(|mount| mount.point != point);
         Ok(())
@@ -92,7 +92,7 @@ impl State {
     pub(crate) fn is_mounted_at(&mut self, directory: &U16Str, volume: Uuid) -> bool {
         let found = nt_directory(directory).and_then(|path| self.directory(&path));
         let Ok((fs, file)) = found else { return false };
-        let Ok(file_system) = self.file_system(&fs) else { return false };
+        let Ok(file_system) = self.file_system(fs) else { return false };
         let data = file_system.record(file).ok().and_then(|record| record.reparse.as_deref());
         data.and_then(mounted_volume) == Some(volume)
     }
@@ -111,7 +111,7 @@ impl State {
     /// Returns the directory at a path. Does not follow a link in the last component.
     fn directory(&mut self, path: &[u16]) -> OsResult<(FsId, FileId)> {
         match self.resolve(path, false)? {
-            Resolved::File(fs, file) if self.file_system(&fs)?.record(file)?.is_directory() => Ok((fs, file)),
+            Resolved::File(fs, file) if self.file_system(fs)?.record(file)?.is_directory() => Ok((fs, file)),
             Resolved::File(..) => Err(OsError::DIRECTORY),
             Resolved::Missing { .. } => Err(OsError::FILE_NOT_FOUND),
         }
@@ -127,8 +127,8 @@ impl State {
         self.prefixes(volume, &[]).collect()
     }
 
-    /// Returns the first DOS path of a volume that does not lead through the volumes `below`, which are mounted on it: a
-    /// volume may be mounted on itself.
+    /// Returns the first DOS path of a volume that does not lead through a volume in `below`. A volume may be mounted on
+    /// itself, so a path could lead through the same volume forever.
     fn first_prefix(&self, volume: Uuid, below: &[Uuid]) -> Option<String> {
         if below.contains(&volume) {
             return None;
@@ -151,7 +151,7 @@ impl State {
 
     /// Returns whether the directory at `path` on `host` is a mount point of `volume`.
     pub(crate) fn leads_to(&self, host: Uuid, path: &[Name], volume: Uuid) -> bool {
-        let Ok(file_system) = self.file_system(&FsId::Volume(host)) else { return false };
+        let Ok(file_system) = self.file_system(FsId::Volume(host)) else { return false };
         let file = path.iter().try_fold(file_system.root, |at, name| file_system.child(at, name));
         let data = file.and_then(|file| file_system.record(file).ok()?.reparse.as_deref());
         data.and_then(mounted_volume) == Some(volume)
@@ -187,8 +187,8 @@ pub(crate) fn volume_guid(text: &[u16]) -> Option<Uuid> {
 
 /// Returns the NT form of a directory's Win32 path, which must end with a separator.
 ///
-/// No document says whether the functions of the mount manager accept a path that begins with `\\?\`. So a path that
-/// can be written without that prefix must be.
+/// No document says whether the functions of the mount manager accept a path that begins with `\\?\`. So the simulated node
+/// refuses the prefix wherever csi-proxy can do without it.
 fn nt_directory(path: &U16Str) -> OsResult<Vec<u16>> {
     let units = path.as_slice();
     let path_units = units.strip_prefix(&[SEPARATOR, SEPARATOR, u16::from(b'?'), SEPARATOR]);

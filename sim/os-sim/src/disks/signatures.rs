@@ -17,8 +17,8 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("XFS", 0, b"XFSB"),
     ("LUKS", 0, b"LUKS\xba\xbe"),
     ("btrfs", 65600, b"_BHRfS_M"),
-    // The header of a GUID partition table, in the second sector of 512 or of 4096 bytes. Windows finds no table on a disk
-    // that presents sectors of another size than the computer that wrote it saw.
+    // The header of a GUID partition table is in the second sector, of 512 or 4096 bytes. Windows does not find a table that
+    // was written for another sector size.
     ("GPT of 512-byte sectors", 512, b"EFI PART"),
     ("GPT of 4096-byte sectors", 4096, b"EFI PART"),
     ("Linux RAID", 4096, b"\xfc\x4e\x2b\xa9"),
@@ -27,7 +27,7 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("OCFS2", 8192, b"OCFSV2"),
 ];
 
-/// The first name in the list of a label of ZFS, with its length before it, and its offset in the label.
+/// The first name in a ZFS label, with its length before it, and the offset of both in the label.
 const ZFS: &[u8] = b"\0\0\0\x07version\0";
 const ZFS_NAME: u64 = 16404;
 
@@ -48,8 +48,8 @@ const STRUCTURE: (u64, &[u8]) = (16, b"FSRS");
 /// The offset of the name in the file system recognition structure.
 const STRUCTURE_NAME: u64 = 3;
 
-/// Returns whether the file system `name` writes the recognition structure to its first sector: ReFS, and every file
-/// system that is not in the table, which stands for those that Windows will have one day.
+/// Returns whether the file system `name` writes the recognition structure to its first sector. ReFS does. A file system
+/// that is not in the table stands for a future file system of Windows and does too.
 pub(crate) fn has_recognition_structure(name: &str) -> bool {
     let is_known =
         SIGNATURES.iter().any(|(known, ..)| *known == name) || AT_END.iter().any(|(known, ..)| *known == name);
@@ -91,7 +91,7 @@ impl State {
     }
 }
 
-/// Returns the part of `output` that lies before `end`. Fails unless offset and length are multiples of a sector.
+/// Returns the part of `output` that lies before `end`. Fails if the offset or the length is not a multiple of a sector.
 fn whole_sectors<'a>(disk: &Disk, end: u64, offset: u64, output: &'a mut [u8]) -> OsResult<&'a mut [u8]> {
     let size = u64::try_from(output.len()).unwrap_or(u64::MAX);
     if !offset.is_multiple_of(disk.sector) || !size.is_multiple_of(disk.sector) {
@@ -106,15 +106,18 @@ fn whole_sectors<'a>(disk: &Disk, end: u64, offset: u64, output: &'a mut [u8]) -
 fn read_disk(disk: &Disk, offset: u64, output: &mut [u8]) -> OsResult<usize> {
     let output = whole_sectors(disk, disk.size, offset, output)?;
     output.fill(0);
-    match (disk.layout, disk.volumes().next(), &disk.foreign) {
-        (Layout::Superfloppy, Some(volume), _) => read_volume(volume, offset, output),
-        (Layout::Raw, _, Some(name)) => {
-            write_signature(name, offset, output);
-            for (_, multiple, back, bytes) in AT_END.iter().filter(|(known, ..)| known == name) {
-                write_bytes(disk.size / multiple * multiple - back, bytes, offset, output);
-            }
+    if disk.layout == Layout::Superfloppy
+        && let Some(volume) = disk.volumes().next()
+    {
+        read_volume(volume, offset, output);
+    }
+    if disk.layout == Layout::Raw
+        && let Some(name) = &disk.foreign
+    {
+        write_signature(name, offset, output);
+        for (_, multiple, back, bytes) in AT_END.iter().filter(|(known, ..)| known == name) {
+            write_bytes(disk.size / multiple * multiple - back, bytes, offset, output);
         }
-        _ => {}
     }
     Ok(output.len())
 }

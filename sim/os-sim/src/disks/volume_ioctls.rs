@@ -1,16 +1,19 @@
 //! The control codes of volumes and their file systems. The output buffers are laid out as Windows lays them out.
 
+use std::iter;
+
 use os::abi::{
     ControlCode, DiskExtent, FsAttributeInformation, FsFullSizeInformation, LengthInformation, VolumeDiskExtents,
 };
 use os::{Access, FsInfo, OsError, OsResult, Uuid};
 use zerocopy::IntoBytes;
 
+use crate::description::Span;
 use crate::disks::disk_ioctls::{device_number, property, put, signed};
 use crate::disks::{Disk, Health, Partition, SECTOR, Volume, signatures};
 use crate::files::file_system::{CLUSTER, FileSystem, is_fat};
 use crate::files::handles::{APPEND_DATA, Object};
-use crate::files::{BAD_LENGTH, fill, fill_part};
+use crate::files::{BAD_LENGTH, fill, fill_part, reparse_point};
 use crate::state::{FsId, State};
 
 impl State {
@@ -27,7 +30,9 @@ impl State {
             Object::Volume { id, direct: false } if let Some(done) = self.control_lock(handle, id, code) => done,
             Object::Volume { id, direct } => self.control_volume(handle, id, direct, code, input, output),
             Object::File { .. } => match code {
-                ControlCode::FSCTL_GET_REPARSE_POINT => self.get_reparse_point(handle, output),
+                ControlCode::FSCTL_GET_REPARSE_POINT => {
+                    reparse_point::read(self.file_of(handle)?.reparse.as_deref(), output)
+                }
                 ControlCode::FSCTL_SET_REPARSE_POINT => self.set_reparse_point(handle, input),
                 _ => Err(OsError::INVALID_FUNCTION),
             },
@@ -68,19 +73,20 @@ impl State {
     fn extend(&mut self, handle: u64, id: Uuid, input: &[u8]) -> OsResult<usize> {
         const EXTENDABLE: [&str; 2] = ["NTFS", "ReFS"];
         let (disk, volume) = self.volume(id)?;
-        let (available, sector) = (partition_of(disk, id)?.length, disk.sector);
+        let available = partition_of(disk, id)?.length;
+        let sector = disk.sector;
         let now = match volume.mounted() {
             Err(OsError::UNRECOGNIZED_VOLUME) => return Ok(0),
             Ok(file_system) if !EXTENDABLE.contains(&&*file_system.kind) => return Err(OsError::INVALID_FUNCTION),
             mounted => mounted?.length,
         };
         self.check_access(handle, Access::WRITE_DATA)?;
-        self.check_writable(&FsId::Volume(id))?;
+        self.check_writable(FsId::Volume(id))?;
         let sectors: &[u8; 8] = input.first_chunk().ok_or(OsError::INVALID_PARAMETER)?;
         let sectors = u64::try_from(i64::from_le_bytes(*sectors)).map_err(|_| OsError::INVALID_PARAMETER)?;
         let wanted = sectors.checked_mul(sector).filter(|bytes| (now + CLUSTER..=available).contains(bytes));
         let length = wanted.ok_or(OsError::INVALID_PARAMETER)?;
-        self.file_system_mut(&FsId::Volume(id))?.length = length;
+        self.file_system_mut(FsId::Volume(id))?.length = length;
         Ok(0)
     }
 
@@ -88,26 +94,27 @@ impl State {
         match &self.opened(handle)?.object {
             Object::Disk(device) => self.disk(*device).and(Err(OsError::INVALID_FUNCTION)),
             Object::Volume { id, direct: true } => self.volume(*id).and(Err(OsError::INVALID_FUNCTION)),
-            Object::Volume { id, direct: false } => {
-                let (disk, volume) = self.volume(*id)?;
-                let mounted = match volume.mounted() {
-                    Err(OsError::UNRECOGNIZED_VOLUME) => None,
-                    other => Some(other?),
-                };
-                let (length, read_only) = (partition_of(disk, *id)?.length, disk.is_read_only());
-                answer(&Mounted { file_system: mounted, length, sector: disk.sector, read_only }, class, output)
-            }
-            Object::File { .. } => {
-                let fs = self.file(handle)?.0;
-                let file_system = self.file_system(fs)?;
-                let sector = match fs {
-                    FsId::Volume(id) => self.volume(*id)?.0.sector,
-                    FsId::Share(..) => SECTOR,
-                };
-                let (length, read_only) = (file_system.length, self.check_writable(fs).is_err());
-                answer(&Mounted { file_system: Some(file_system), length, sector, read_only }, class, output)
-            }
+            Object::Volume { id, direct: false } => answer(&self.mounted_on(*id)?, class, output),
+            Object::File { .. } => match self.file(handle)?.0 {
+                FsId::Volume(id) => answer(&self.mounted_on(id)?, class, output),
+                share @ FsId::Share(_) => {
+                    let file_system = self.file_system(share)?;
+                    let length = file_system.length;
+                    let file_system = Some(file_system);
+                    answer(&Mounted { file_system, length, sector: SECTOR, read_only: false }, class, output)
+                }
+            },
         }
+    }
+
+    fn mounted_on(&self, id: Uuid) -> OsResult<Mounted<'_>> {
+        let (disk, volume) = self.volume(id)?;
+        let file_system = match volume.mounted() {
+            Err(OsError::UNRECOGNIZED_VOLUME) => None,
+            mounted => Some(mounted?),
+        };
+        let length = partition_of(disk, id)?.length;
+        Ok(Mounted { file_system, length, sector: disk.sector, read_only: disk.is_read_only() })
     }
 
     pub(crate) fn flush(&self, handle: u64) -> OsResult<()> {
@@ -133,18 +140,16 @@ pub(crate) fn partition_of(disk: &Disk, volume: Uuid) -> OsResult<&Partition> {
     disk.partitions.iter().find(holds).ok_or(OsError::DEV_NOT_EXIST)
 }
 
-/// Answers the extents of a volume. If they do not all fit, answers their count only and fails with `MORE_DATA`.
+/// Writes the extents of a volume. If they do not all fit, writes only their count and fails with `MORE_DATA`.
 fn extents(disk: &Disk, part: &Partition, volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
-    let first = (disk.number, part.offset, part.length);
-    let all: Vec<DiskExtent> = std::iter::once(first)
-        .chain(volume.further_extents.iter().copied())
-        .map(|(disk_number, offset, length)| DiskExtent {
-            disk_number,
-            padding: 0,
-            offset: signed(offset),
-            length: signed(length),
-        })
-        .collect();
+    let first = Span { disk: disk.number, offset: part.offset, length: part.length };
+    let extent = |span: Span| DiskExtent {
+        disk_number: span.disk,
+        padding: 0,
+        offset: signed(span.offset),
+        length: signed(span.length),
+    };
+    let all: Vec<DiskExtent> = iter::once(first).chain(volume.further_extents.iter().copied()).map(extent).collect();
     if output.len() < size_of::<VolumeDiskExtents>() + size_of::<DiskExtent>() {
         return Err(OsError::INVALID_PARAMETER);
     }
@@ -158,8 +163,8 @@ fn extents(disk: &Disk, part: &Partition, volume: &Volume, output: &mut [u8]) ->
     Ok(answer.len())
 }
 
-/// Answers `FILE_SYSTEM_RECOGNITION_INFORMATION`: the name of the file system on the medium, in nine bytes. Only RAWFS
-/// knows the control code. It reads the recognition structure, which most file systems do not write.
+/// Writes `FILE_SYSTEM_RECOGNITION_INFORMATION`: the name of the file system on the medium, in nine bytes. Only RAWFS
+/// implements the control code. It reads the recognition structure, which most file systems do not write.
 fn recognition(volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
     match volume.mounted() {
         Err(OsError::UNRECOGNIZED_VOLUME) => {}
@@ -173,7 +178,7 @@ fn recognition(volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
     put(output, &answer)
 }
 
-/// What is mounted on a volume. Without a recognised file system, Windows mounts RAWFS.
+/// The mounted file system of a volume. Windows mounts RAWFS if it does not recognise the file system.
 struct Mounted<'a> {
     file_system: Option<&'a FileSystem>,
     /// The size of the volume in bytes.
@@ -190,7 +195,7 @@ fn answer(mounted: &Mounted<'_>, class: FsInfo, output: &mut [u8]) -> OsResult<u
             attribute(name, mounted.read_only, output)
         }
         FsInfo::FullSize => {
-            // RAWFS has sectors as allocation units, none of them free.
+            // An allocation unit of RAWFS is a sector, and no sector is free.
             let (total, free, unit) = match mounted.file_system {
                 Some(file_system) => (file_system.total(), file_system.free(), CLUSTER),
                 None => (mounted.length, 0, mounted.sector),
@@ -208,8 +213,8 @@ fn answer(mounted: &Mounted<'_>, class: FsInfo, output: &mut [u8]) -> OsResult<u
     }
 }
 
-/// Answers the name of a file system. If the name does not fit, answers as much of it as fits, and its length is that of
-/// this part.
+/// Writes the attributes and the name of a file system. A name that does not fit is cut, and `name_length` is the length of
+/// the part that was written.
 fn attribute(kind: &str, read_only: bool, output: &mut [u8]) -> OsResult<usize> {
     const NTFS_ATTRIBUTES: u32 = 0x03e7_06ff;
     /// Case is preserved, and names are Unicode.

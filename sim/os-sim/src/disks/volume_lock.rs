@@ -7,7 +7,7 @@ use os::{OsError, OsResult, Uuid};
 use crate::files::handles::Object;
 use crate::state::{FsId, State};
 
-/// `FSCTL_LOCK_VOLUME`. csi-proxy sends none of these codes itself; format programs do.
+/// `FSCTL_LOCK_VOLUME`. csi-proxy does not send these codes; format programs do.
 pub(crate) const FSCTL_LOCK_VOLUME: ControlCode = ControlCode(0x0009_0018);
 /// `FSCTL_UNLOCK_VOLUME`.
 pub(crate) const FSCTL_UNLOCK_VOLUME: ControlCode = ControlCode(0x0009_001c);
@@ -52,7 +52,7 @@ impl State {
         held.or_else(|| self.jobs.values().find_map(|job| job.volume_lock(volume, self.now)))
     }
 
-    /// Handles the control codes of this module; `None` for any other code.
+    /// Performs the control codes of this module. Returns `None` for any other code.
     pub(crate) fn control_lock(&mut self, handle: u64, volume: Uuid, code: ControlCode) -> Option<OsResult<usize>> {
         let done = match code {
             FSCTL_LOCK_VOLUME => self.lock_volume(handle, volume),
@@ -99,7 +99,7 @@ impl State {
     /// again.
     pub(crate) fn dismount_file_system(&mut self, volume: Uuid) {
         let mounting = self.fresh();
-        if let Ok(file_system) = self.file_system_mut(&FsId::Volume(volume)) {
+        if let Ok(file_system) = self.file_system_mut(FsId::Volume(volume)) {
             file_system.dismount(mounting);
         }
     }

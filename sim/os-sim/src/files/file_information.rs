@@ -62,7 +62,7 @@ impl State {
 
     fn set_disposition_ex(&mut self, handle: u64, flags: u32) -> OsResult<()> {
         let fs = self.file(handle)?.0;
-        // Remote shares do not have this class either.
+        // Remote shares and FAT do not have this class.
         let has_class = matches!(fs, FsId::Volume(_)) && !self.file_system(fs)?.is_fat();
         if !has_class || flags & !0x1f != 0 {
             return Err(OsError::INVALID_PARAMETER);
@@ -85,9 +85,8 @@ impl State {
     fn set_basic(&mut self, handle: u64, info: &FileBasicInfo) -> OsResult<()> {
         self.check_access(handle, Access::WRITE_ATTRIBUTES)?;
         let (fs, id) = self.file(handle)?;
-        let fs = fs.clone();
-        self.check_writable(&fs)?;
-        let file = self.file_system_mut(&fs)?.record_mut(id)?;
+        self.check_writable(fs)?;
+        let file = self.file_system_mut(fs)?.record_mut(id)?;
         if info.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 && !file.is_directory() {
             return Err(OsError::INVALID_PARAMETER);
         }
@@ -127,7 +126,7 @@ impl State {
             if entries.end > 0 {
                 break;
             }
-            // The documentation promises success without an entry for a later call, FASTFAT has this error.
+            // The documentation promises that a later call succeeds without an entry. FASTFAT fails with `MORE_DATA`.
             if !first_call && !restart && !file_system.is_fat() {
                 return Ok(());
             }
@@ -155,9 +154,11 @@ impl State {
         let prefix = match (fs, form) {
             (FsId::Volume(volume), PathForm::VolumeGuid) => format!(r"\\?\Volume{{{volume}}}"),
             (FsId::Volume(volume), PathForm::Dos) => {
-                format!(r"\\?\{}", self.dos_prefix(*volume).ok_or(OsError::PATH_NOT_FOUND)?)
+                format!(r"\\?\{}", self.dos_prefix(volume).ok_or(OsError::PATH_NOT_FOUND)?)
             }
-            (FsId::Share(share, _), PathForm::Dos) => format!(r"\\?\UNC\{share}"),
+            (FsId::Share(tree), PathForm::Dos) => {
+                format!(r"\\?\UNC\{}", self.smb.name_of(tree).ok_or(OsError::PATH_NOT_FOUND)?)
+            }
             (FsId::Share(..), PathForm::VolumeGuid) => return Err(OsError::PATH_NOT_FOUND),
         };
         let mut path = U16String::from_str(&prefix);
@@ -176,10 +177,6 @@ impl State {
         Ok(path)
     }
 
-    pub(crate) fn get_reparse_point(&self, handle: u64, output: &mut [u8]) -> OsResult<usize> {
-        reparse_point::read(self.file_of(handle)?.reparse.as_deref(), output)
-    }
-
     pub(crate) fn set_reparse_point(&mut self, handle: u64, input: &[u8]) -> OsResult<usize> {
         self.check_access(handle, Access::WRITE_DATA | Access::WRITE_ATTRIBUTES)?;
         let tag = reparse_point::check(input)?;
@@ -187,9 +184,8 @@ impl State {
             return Err(OsError::PRIVILEGE_NOT_HELD);
         }
         let (fs, id) = self.file(handle)?;
-        let fs = fs.clone();
-        self.check_writable(&fs)?;
-        let file_system = self.file_system(&fs)?;
+        self.check_writable(fs)?;
+        let file_system = self.file_system(fs)?;
         if file_system.is_fat() {
             return Err(OsError::INVALID_FUNCTION);
         }
@@ -204,7 +200,7 @@ impl State {
         if tag == REPARSE_TAG_SYMLINK && !file.data().is_empty() {
             return Err(OsError::INVALID_REPARSE_DATA);
         }
-        self.file_system_mut(&fs)?.record_mut(id)?.reparse = Some(input.to_vec());
+        self.file_system_mut(fs)?.record_mut(id)?.reparse = Some(input.to_vec());
         Ok(0)
     }
 }
@@ -215,7 +211,7 @@ pub(crate) fn fill(output: &mut [u8], answer: &[u8]) -> OsResult<()> {
     Ok(())
 }
 
-/// Copies as much of `answer` as fits, and fails with `MORE_DATA` if that is not all.
+/// Copies the part of `answer` that fits, and fails with `MORE_DATA` if a part does not fit.
 pub(crate) fn fill_part(output: &mut [u8], answer: &[u8]) -> OsResult<usize> {
     let length = answer.len().min(output.len());
     output[..length].copy_from_slice(&answer[..length]);
@@ -283,7 +279,7 @@ struct EntryBuffer<'a> {
 }
 
 impl EntryBuffer<'_> {
-    /// Appends an entry. Returns false if it does not fit, and writes nothing then.
+    /// Appends an entry. Returns false and writes nothing if the entry does not fit.
     fn push(&mut self, entry: &Entry<'_>) -> bool {
         let at = self.end.next_multiple_of(8);
         let bytes = bytes_of(entry);
@@ -300,7 +296,7 @@ impl EntryBuffer<'_> {
         true
     }
 
-    /// Writes as much of a first entry as fits: its fixed part and the begin of its name.
+    /// Writes the part of the first entry that fits: its fixed part and the beginning of its name.
     fn push_part(&mut self, entry: &Entry<'_>) {
         let bytes = bytes_of(entry);
         let fitting = bytes.len().min(self.output.len());
@@ -308,7 +304,7 @@ impl EntryBuffer<'_> {
     }
 }
 
-/// Returns an entry as Windows lays it out, the last one in its buffer.
+/// Returns an entry in Windows' layout, as the last entry of a buffer.
 fn bytes_of(entry: &Entry<'_>) -> Vec<u8> {
     let name = entry.name.as_bytes();
     let size = entry.file.data().len();

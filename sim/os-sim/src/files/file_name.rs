@@ -21,7 +21,7 @@ impl Name {
         Ok(Self(units.to_vec()))
     }
 
-    /// Returns the empty name, which only the root directory has.
+    /// Returns the empty name, which is the name of a root directory.
     pub(crate) fn root() -> Self {
         Self(Vec::new())
     }

@@ -26,9 +26,9 @@ pub(crate) struct FileSystem {
     /// The name, such as `NTFS`, `ReFS` or `FAT32`.
     pub kind: String,
     pub label: String,
-    /// The volume serial number. Each format gives a new one.
+    /// The volume serial number. Each format writes a new number.
     pub serial: u64,
-    /// Identifies the current mount of the file system. Handles that were opened in an earlier one fail.
+    /// Identifies the current mount of the file system. Handles that were opened during an earlier mount fail.
     pub mounting: u64,
     /// The size of the file system in bytes.
     pub length: u64,
@@ -44,7 +44,7 @@ pub(crate) struct FileRecord {
     /// `None` for the root directory, and for a file that was unlinked while open.
     pub parent: Option<FileId>,
     pub name: Name,
-    /// The attributes that can be set, so without the directory and the reparse-point attribute.
+    /// The attributes that can be set, which the directory and the reparse-point attribute cannot.
     pub attributes: u32,
     /// The reparse point with its header, as it is read and written.
     pub reparse: Option<Vec<u8>>,
@@ -55,7 +55,7 @@ pub(crate) struct FileRecord {
     pub written: i64,
     /// Whether the access control list grants nobody a right.
     pub grants_nothing: bool,
-    /// The owner and the access control list that are shown, if they are not those of [`administrators_only`].
+    /// The owner and the access control list that Windows shows. Default: [`administrators_only`].
     pub access: Option<SecurityDescriptor>,
     /// The opportunistic lock that a process has on the file, which it never gives up.
     pub oplock: Option<Oplock>,
@@ -65,13 +65,13 @@ pub(crate) struct FileRecord {
 
 /// An opportunistic lock (oplock). Windows breaks it for certain calls of other processes, which wait for its owner.
 ///
-/// Its owner is taken to have no right to the data, so that its handle prevents no open.
+/// The simulated owner has no right to the data, so that its handle does not cause sharing violations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oplock {
-    /// Level 1, batch, filter, read-write or read-write-handle: only on a file. An open breaks it that asks for more than
-    /// attributes. A filter oplock is not broken by reading, which makes no difference here.
+    /// Level 1, batch, filter, read-write or read-write-handle: only on a file. An open that requests more than attributes
+    /// breaks it. On Windows an open for reading does not break a filter oplock; that is not simulated.
     Exclusive,
-    /// Read-handle: a deletion breaks it, and so does an open that would be a sharing violation.
+    /// Read-handle. A deletion breaks it, and an open that would cause a sharing violation.
     Handle,
 }
 
@@ -150,7 +150,8 @@ impl FileRecord {
         }
     }
 
-    /// Returns the reparse point that opening a path follows. A directory with a directory tag opens as others do.
+    /// Returns the reparse point that an open follows. A directory whose tag has the directory bit opens like any directory,
+    /// so this returns `None` for it.
     pub(crate) fn link(&self) -> Option<&[u8]> {
         let is_link =
             |data: &&[u8]| !(self.is_directory() && reparse_point::is_directory_tag(reparse_point::tag(data)));
@@ -178,7 +179,7 @@ impl FileSystem {
         }
     }
 
-    /// Returns whether it is FAT, FAT32 or exFAT, which lack much of what NTFS has.
+    /// Returns whether it is FAT, FAT32 or exFAT, which lack many features of NTFS.
     pub(crate) fn is_fat(&self) -> bool {
         is_fat(&self.kind)
     }
@@ -191,9 +192,9 @@ impl FileSystem {
         self.records.get_mut(&id).ok_or(OsError::FILE_NOT_FOUND)
     }
 
-    /// Returns the rights that `id` grants. The list of the file and that of its directory count: the right to list the
-    /// directory includes that to read the attributes of its entries, and the right to delete its entries that to delete
-    /// each of them.
+    /// Returns the rights that Windows grants on `id`, by the access control lists of the file and of its directory. The right
+    /// to list a directory includes reading the attributes of its entries, and the right to delete entries includes deleting
+    /// each entry.
     pub(crate) fn granted(&self, id: FileId) -> OsResult<Access> {
         let file = self.record(id)?;
         if !file.grants_nothing {
@@ -238,7 +239,8 @@ impl FileSystem {
     /// Removes the name of `id`. The record stays until [`Self::forget`].
     pub(crate) fn unlink(&mut self, id: FileId) {
         let Some(file) = self.records.get_mut(&id) else { return };
-        let (parent, name) = (file.parent.take(), file.name.clone());
+        let parent = file.parent.take();
+        let name = file.name.clone();
         if let Some(Body::Directory(children)) =
             parent.and_then(|parent| self.records.get_mut(&parent)).map(|file| &mut file.body)
         {
@@ -257,7 +259,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Removes the record of a file that has no name any more.
+    /// Removes the record of a file that was unlinked.
     pub(crate) fn forget(&mut self, id: FileId) {
         self.records.remove(&id);
     }
@@ -287,7 +289,7 @@ impl FileSystem {
         (metadata.next_multiple_of(CLUSTER) + files).min(self.total())
     }
 
-    /// Returns the capacity in bytes: all whole allocation units but the last, which holds the backup boot sector.
+    /// Returns the capacity in bytes: all whole allocation units except the last unit, which holds the backup boot sector.
     pub(crate) fn total(&self) -> u64 {
         (self.length / CLUSTER).saturating_sub(1) * CLUSTER
     }
@@ -308,7 +310,7 @@ impl FileSystem {
         self.records.retain(|id, file| file.parent.is_some() || *id == root);
     }
 
-    /// Removes the files that are removed when all handles are closed.
+    /// Removes the files whose deletion is due because all handles are closed.
     pub(crate) fn close_all(&mut self) {
         self.drop_unlinked();
         let pending: Vec<_> =

@@ -17,21 +17,21 @@ pub(crate) const APPEND_DATA: Access = Access::from_bits_retain(0x0004);
 /// `FILE_EXECUTE`: execute a file, or traverse a directory.
 const EXECUTE: Access = Access::from_bits_retain(0x0020);
 
-/// How long the owner of an oplock keeps those waiting that wait without a limit.
+/// How long an open waits for the owner of an oplock.
 const OWNER_OF_OPLOCK: Duration = Duration::from_hours(1);
-/// How long a deletion waits for the owner of an oplock.
+/// How long a deletion waits for the owner of an oplock before it fails.
 const OPLOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Identifies the process that owns a handle.
 pub(crate) type ProcessId = u64;
 
-/// What a handle is open on.
+/// The object that a handle is open on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Object {
     Disk(DeviceId),
     Volume {
         id: Uuid,
-        /// Opened without access to its data. Windows mounts no file system for such an open.
+        /// Opened without access to its data. Windows does not mount a file system for such an open.
         direct: bool,
     },
     /// A file or directory, and the mount of its file system in which it was opened.
@@ -59,7 +59,7 @@ pub(crate) struct Opened {
     pub lock: Option<VolumeLock>,
 }
 
-/// What closing a handle does.
+/// The effect of closing a handle on its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnClose {
     /// Nothing: the handle was opened without `FILE_DELETE_ON_CLOSE`.
@@ -82,27 +82,27 @@ pub(crate) enum Cursor {
     After(Name),
 }
 
-/// The rights that others must share, with the mode that shares them.
+/// The rights that count for sharing, each with the share mode that permits it.
 const SHARED: [(Access, Share); 3] = [
     (Access::READ_DATA.union(EXECUTE), Share::READ),
     (Access::WRITE_DATA.union(APPEND_DATA), Share::WRITE),
     (Access::DELETE, Share::DELETE),
 ];
 
-/// What an open call names: a path from a directory.
+/// The path of an open call, relative to a directory.
 struct Target {
     fs: FsId,
     start: FileId,
     names: Vec<Name>,
-    /// Whether the path ends with a backslash, as only that of a directory may.
+    /// Whether the path ends with a backslash. Only the path of a directory may.
     is_directory: bool,
-    /// Whether it fails if a link would have to be followed (`OBJ_DONT_REPARSE`).
+    /// Whether the call fails instead of following a link (`OBJ_DONT_REPARSE`).
     refuses_links: bool,
 }
 
 impl Opened {
-    pub(crate) fn is_on(&self, on: &FsId, id: FileId) -> bool {
-        matches!(&self.object, Object::File { fs, file, .. } if fs == on && *file == id)
+    pub(crate) fn is_on(&self, on: FsId, id: FileId) -> bool {
+        matches!(self.object, Object::File { fs, file, .. } if fs == on && file == id)
     }
 }
 
@@ -146,7 +146,7 @@ impl State {
                 Ok(self.handle(process, Object::Volume { id, direct }, how))
             }
             ParsedPath::File(fs, names) => {
-                let root = self.root(&fs)?;
+                let root = self.root(fs)?;
                 let is_directory = path.last() == Some(&SEPARATOR);
                 let target = Target { fs, start: root, names, is_directory, refuses_links: false };
                 self.open_target(process, target, how)
@@ -172,7 +172,6 @@ impl State {
             Object::Volume { .. } | Object::Disk(_) => return Err(OsError::INVALID_PARAMETER),
         }
         let (fs, start) = self.file(parent)?;
-        let fs = fs.clone();
         let root = self.file_of(parent)?;
         if !name.is_empty() && !root.is_directory() {
             return Err(OsError::PATH_NOT_FOUND);
@@ -181,7 +180,7 @@ impl State {
             return Err(OsError::INVALID_NAME);
         }
         if let Some(link) = root.link() {
-            // The link is in the middle of the path, where FILE_OPEN_REPARSE_POINT does not count.
+            // The link is in the middle of the path, where FILE_OPEN_REPARSE_POINT has no effect.
             if !name.is_empty() && refuses_links {
                 return Err(OsError::REPARSE_POINT_ENCOUNTERED);
             }
@@ -204,7 +203,7 @@ impl State {
         let resolved = self.resolve_from(target.fs, target.start, target.names, at_link, !link)?;
         match (resolved, how.disposition) {
             (Resolved::File(fs, file), Disposition::Open) => {
-                if target.is_directory && !directory && !self.file_system(&fs)?.record(file)?.is_directory() {
+                if target.is_directory && !directory && !self.file_system(fs)?.record(file)?.is_directory() {
                     return Err(OsError::INVALID_NAME);
                 }
                 self.open_file(process, fs, file, how)
@@ -215,14 +214,14 @@ impl State {
                 if target.is_directory && !directory {
                     return Err(OsError::INVALID_NAME);
                 }
-                let file = self.create(&fs, parent, &name, directory)?;
+                let file = self.create(fs, parent, &name, directory)?;
                 self.open_file(process, fs, file, how)
             }
         }
     }
 
     /// Creates an empty file or directory.
-    pub(crate) fn create(&mut self, fs: &FsId, parent: FileId, name: &Name, directory: bool) -> OsResult<FileId> {
+    pub(crate) fn create(&mut self, fs: FsId, parent: FileId, name: &Name, directory: bool) -> OsResult<FileId> {
         self.check_writable(fs)?;
         let file_system = self.file_system(fs)?;
         let directory_record = file_system.record(parent)?;
@@ -232,12 +231,13 @@ impl State {
         if directory_record.grants_nothing {
             return Err(OsError::ACCESS_DENIED);
         }
-        let (id, time) = (self.fresh(), self.time_of_day());
+        let id = self.fresh();
+        let time = self.time_of_day();
         self.file_system_mut(fs)?.add(parent, name, directory, id, time)
     }
 
     fn open_file(&mut self, process: ProcessId, fs: FsId, file: FileId, how: &Open) -> OsResult<u64> {
-        let file_system = self.file_system(&fs)?;
+        let file_system = self.file_system(fs)?;
         let mounting = file_system.mounting;
         let record = file_system.record(file)?;
         if record.pending.is_some() {
@@ -254,7 +254,7 @@ impl State {
             let read_only = record.attributes & FILE_ATTRIBUTE_READONLY != 0;
             let writes = access.intersects(Access::WRITE_DATA | APPEND_DATA) && !record.is_directory();
             let deletes = how.options.contains(Options::DELETE_ON_CLOSE);
-            // NT has a code of its own for deleting, `STATUS_CANNOT_DELETE`, which is the same Win32 code.
+            // For a deletion NT returns `STATUS_CANNOT_DELETE`, which is also the Win32 code `ACCESS_DENIED`.
             if read_only && (writes || deletes) || deletes && file == file_system.root {
                 return Err(OsError::ACCESS_DENIED);
             }
@@ -263,15 +263,16 @@ impl State {
             }
         }
         if access.intersects(Access::WRITE_DATA | Access::DELETE | Access::WRITE_ATTRIBUTES) {
-            self.check_writable(&fs)?;
+            self.check_writable(fs)?;
         }
-        self.break_oplock(&fs, file, access, how)?;
-        self.check_sharing(&fs, file, access, how.share)?;
+        self.break_oplock(fs, file, access, how)?;
+        self.check_sharing(fs, file, access, how.share)?;
         Ok(self.handle(process, Object::File { fs, mounting, file }, how))
     }
 
-    /// Breaks the oplock of the file if an open does, and waits for its owner, who does not give it up for an hour.
-    fn break_oplock(&mut self, fs: &FsId, file: FileId, access: Access, how: &Open) -> OsResult<()> {
+    /// Breaks the oplock of the file if this open requires it. The open then waits for the owner of the oplock, who keeps it
+    /// for an hour.
+    fn break_oplock(&mut self, fs: FsId, file: FileId, access: Access, how: &Open) -> OsResult<()> {
         let harmless = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES | Access::READ_CONTROL;
         let breaks = match self.file_system(fs)?.record(file)?.oplock {
             Some(Oplock::Exclusive) => !harmless.contains(access),
@@ -287,9 +288,9 @@ impl State {
         Ok(())
     }
 
-    /// Fails with `SHARING_VIOLATION` if another handle on the file does not share a right that is requested, or has a
-    /// right that is not shared. Only reading, writing and deletion count.
-    pub(crate) fn check_sharing(&self, fs: &FsId, file: FileId, access: Access, share: Share) -> OsResult<()> {
+    /// Fails with `SHARING_VIOLATION` if another handle on the file does not share a requested right, or has a right that
+    /// this open does not share. Only the rights to read, write and delete count.
+    pub(crate) fn check_sharing(&self, fs: FsId, file: FileId, access: Access, share: Share) -> OsResult<()> {
         let conflicts = |access: Access, share: Share| {
             SHARED.iter().any(|(rights, shared)| access.intersects(*rights) && !share.contains(*shared))
         };
@@ -326,21 +327,21 @@ impl State {
         self.handles.get_mut(&handle).ok_or(OsError::INVALID_HANDLE)
     }
 
-    /// Fails with `ACCESS_DENIED` if the handle has none of `rights`.
+    /// Fails with `ACCESS_DENIED` unless the handle has one of `rights`.
     pub(crate) fn check_access(&self, handle: u64, rights: Access) -> OsResult<()> {
         if self.opened(handle)?.access.intersects(rights) { Ok(()) } else { Err(OsError::ACCESS_DENIED) }
     }
 
     /// Returns the file that a handle is open on.
-    pub(crate) fn file(&self, handle: u64) -> OsResult<(&FsId, FileId)> {
-        let Object::File { fs, mounting, file } = &self.opened(handle)?.object else {
+    pub(crate) fn file(&self, handle: u64) -> OsResult<(FsId, FileId)> {
+        let Object::File { fs, mounting, file } = self.opened(handle)?.object else {
             return Err(OsError::INVALID_PARAMETER);
         };
         // The volume was formatted or taken offline after the handle was opened.
-        if self.file_system(fs)?.mounting != *mounting {
+        if self.file_system(fs)?.mounting != mounting {
             return Err(OsError::NOT_READY);
         }
-        Ok((fs, *file))
+        Ok((fs, file))
     }
 
     pub(crate) fn file_of(&self, handle: u64) -> OsResult<&crate::files::file_system::FileRecord> {
@@ -352,8 +353,7 @@ impl State {
     pub(crate) fn set_disposition(&mut self, handle: u64, delete: bool, flags: u32) -> OsResult<()> {
         self.check_access(handle, Access::DELETE)?;
         let (fs, id) = self.file(handle)?;
-        let fs = fs.clone();
-        let file_system = self.file_system(&fs)?;
+        let file_system = self.file_system(fs)?;
         let root = file_system.root == id;
         let file = file_system.record(id)?;
         let protected = file.attributes & FILE_ATTRIBUTE_READONLY != 0 && flags & FILE_DISPOSITION_IGNORE_READONLY == 0;
@@ -363,25 +363,25 @@ impl State {
         if delete && file.is_directory() && !file.is_empty_directory() {
             return Err(OsError::DIR_NOT_EMPTY);
         }
-        self.check_writable(&fs)?;
-        if delete && self.file_system(&fs)?.record(id)?.oplock.is_some() {
+        self.check_writable(fs)?;
+        if delete && self.file_system(fs)?.record(id)?.oplock.is_some() {
             self.network_time += OPLOCK_PATIENCE;
             return Err(OsError::OPLOCK_BREAK_IN_PROGRESS);
         }
         let posix = flags & FILE_DISPOSITION_POSIX != 0;
         let pending = delete.then_some(if posix { PendingDeletion::Posix } else { PendingDeletion::LastClose });
-        self.file_system_mut(&fs)?.record_mut(id)?.pending = pending;
+        self.file_system_mut(fs)?.record_mut(id)?.pending = pending;
         self.opened_mut(handle)?.deletes = delete && posix;
         Ok(())
     }
 
-    /// Closes a handle, and deletes its file if that is due.
+    /// Closes a handle, and deletes its file if the deletion is due.
     pub(crate) fn close(&mut self, handle: u64) {
         let Some(opened) = self.handles.remove(&handle) else { return };
         let Object::File { fs, mounting, file } = opened.object else { return };
-        let last = !self.is_open(&fs, file);
-        // A removed volume was dismounted, which cancelled its deletions.
-        let Ok(file_system) = self.file_system_mut(&fs) else { return };
+        let last = !self.is_open(fs, file);
+        // Dismounting the removed volume cancelled its deletions.
+        let Ok(file_system) = self.file_system_mut(fs) else { return };
         if file_system.mounting != mounting {
             return;
         }
@@ -397,11 +397,11 @@ impl State {
             Some(PendingDeletion::LastClose) => last,
             None => false,
         };
-        let (named, root) = (record.parent.is_some(), file_system.root == file);
-        if due && named {
+        let is_named = record.parent.is_some();
+        if due && is_named {
             file_system.unlink(file);
         }
-        if last && (due || !named) && !root {
+        if last && (due || !is_named) && file_system.root != file {
             file_system.forget(file);
         }
     }

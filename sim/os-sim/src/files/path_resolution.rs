@@ -11,17 +11,18 @@ use crate::files::file_system::FileId;
 use crate::files::reparse_point::{self, Target};
 use crate::state::{DeviceId, FsId, State};
 
-/// The maximum number of reparses of one path.
+/// The maximum number of reparses while Windows resolves a path.
 const MAX_REPARSES: u32 = 63;
-/// The reparses for a link with a relative target, and for one whose target is fully qualified: then the drive letter
-/// is resolved again too.
+/// The number of reparses for a link with a relative target.
+///
+/// A link with an absolute target takes one more, because Windows resolves the drive letter again.
 const RELATIVE_REPARSES: u32 = 1;
 const ABSOLUTE_REPARSES: u32 = 2;
 
 /// `ERROR_SYMLINK_CLASS_DISABLED`: the SMB client does not follow absolute links on a remote share.
 const SYMLINK_CLASS_DISABLED: OsError = OsError(1463);
 
-/// What an NT path names before any link is followed.
+/// The object that an NT path names before any link is followed.
 pub(crate) enum ParsedPath {
     Disk(DeviceId),
     /// The volume as a device.
@@ -40,7 +41,7 @@ pub(crate) enum Resolved {
     },
 }
 
-/// What a path resolution does at a link that is not the object itself.
+/// How a path resolution treats a link that is not the object itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AtLink {
     Follow,
@@ -53,17 +54,17 @@ struct Followed {
     fs: FsId,
     /// The names on the path from the root directory.
     names: Vec<Name>,
-    /// Whether the path ends with a separator, so that it must be that of a directory.
+    /// Whether the path ends with a separator, so that the target must be a directory.
     is_directory: bool,
     reparses: u32,
 }
 
-/// What the links in the last component require of their target.
+/// Requirements of the links in the last component on their target.
 #[derive(Default)]
 struct Required {
-    /// Whether each link has the directory attribute, which its target must have too.
+    /// For each link, whether it has the directory attribute. Its target must then be a directory, and otherwise a file.
     kinds: Vec<bool>,
-    /// Whether the path in one of them ends with a separator.
+    /// Whether the target path of a link ends with a separator.
     is_directory: bool,
 }
 
@@ -96,8 +97,8 @@ impl State {
         if same(head, "UNC") {
             return self.share(rest.unwrap_or_default());
         }
-        // For an unknown device NT's object manager reports that the object is not found, or that the path is not if
-        // more of a path follows.
+        // NT's object manager reports an unknown device as "path not found" if more of the path follows, and otherwise as
+        // "file not found".
         let missing = if rest.is_some() { OsError::PATH_NOT_FOUND } else { OsError::FILE_NOT_FOUND };
         if let Some(volume) = self.volume_by_name(head) {
             return match rest {
@@ -125,8 +126,7 @@ impl State {
             let number = String::from_utf16(&head[PHYSICAL.len()..]).ok()?;
             return self.device(number.parse().ok()?);
         }
-        let shown = self.disks.iter().filter(|(_, disk)| disk.visible);
-        shown.filter(|(_, disk)| same(head, &disk.interface()[4..])).map(|(device, _)| *device).next()
+        self.visible_disks().find(|(_, disk)| same(head, &disk.interface()[4..])).map(|(device, _)| device)
     }
 
     fn share(&mut self, rest: &[u16]) -> OsResult<ParsedPath> {
@@ -135,18 +135,16 @@ impl State {
         let host = part().ok_or(OsError::BAD_NETPATH)?;
         let share = part().ok_or(OsError::BAD_NET_NAME)?;
         let names = parts.next().map_or_else(|| Ok(Vec::new()), split)?;
-        let remote = format!(r"{host}\{share}").to_lowercase();
-        let unc = format!(r"\\{remote}");
-        self.network_time += self.smb.answer_time(&unc);
-        let tree = self.smb.open(&unc)?;
-        Ok(ParsedPath::File(FsId::Share(remote, tree), names))
+        let remote = format!(r"\\{host}\{share}");
+        self.network_time += self.smb.answer_time(&remote);
+        Ok(ParsedPath::File(FsId::Share(self.smb.open(&remote)?), names))
     }
 
     /// Returns the root directory of a file system. Fails if the volume is locked.
-    pub(crate) fn root(&self, fs: &FsId) -> OsResult<FileId> {
+    pub(crate) fn root(&self, fs: FsId) -> OsResult<FileId> {
         let file_system = self.file_system(fs);
         if let FsId::Volume(volume) = fs {
-            self.check_unlocked(*volume)?;
+            self.check_unlocked(volume)?;
         }
         Ok(file_system?.root)
     }
@@ -155,15 +153,15 @@ impl State {
     pub(crate) fn resolve(&mut self, path: &[u16], follow_last: bool) -> OsResult<Resolved> {
         match self.parse_path(path)? {
             ParsedPath::File(fs, names) => {
-                let root = self.root(&fs)?;
+                let root = self.root(fs)?;
                 self.resolve_from(fs, root, names, AtLink::Follow, follow_last)
             }
             ParsedPath::Disk(_) | ParsedPath::Volume(_) => Err(OsError::INVALID_PARAMETER),
         }
     }
 
-    /// Resolves `names` relative to a directory. At a link it does `at_link`; one in the last component is the object itself
-    /// unless `follow_last`.
+    /// Resolves `names` relative to a directory. Treats each link as `at_link` says. A link in the last component is the
+    /// object itself, unless `follow_last`.
     pub(crate) fn resolve_from(
         &mut self,
         fs: FsId,
@@ -178,7 +176,7 @@ impl State {
         let mut reparses = 0;
         let mut required = Required::default();
         while let Some(name) = rest.pop_front() {
-            let file_system = self.file_system(&fs)?;
+            let file_system = self.file_system(fs)?;
             let directory = file_system.record(at)?;
             if !directory.is_directory() {
                 return Err(OsError::PATH_NOT_FOUND);
@@ -206,7 +204,7 @@ impl State {
                 return Err(OsError::REPARSE_POINT_ENCOUNTERED);
             }
             let kind = file.is_directory();
-            let to = self.follow(&fs, at, &link)?;
+            let to = self.follow(fs, at, &link)?;
             reparses += to.reparses;
             if reparses > MAX_REPARSES {
                 return Err(OsError::CANT_RESOLVE_FILENAME);
@@ -217,15 +215,15 @@ impl State {
             }
             to.names.into_iter().rev().for_each(|name| rest.push_front(name));
             fs = to.fs;
-            at = self.root(&fs)?;
+            at = self.root(fs)?;
         }
         // Fails if the file system cannot be read.
-        required.check(self.file_system(&fs)?.record(at)?.is_directory())?;
+        required.check(self.file_system(fs)?.record(at)?.is_directory())?;
         Ok(Resolved::File(fs, at))
     }
 
     /// Returns the target of the link `data` in `directory`.
-    fn follow(&mut self, fs: &FsId, directory: FileId, data: &[u8]) -> OsResult<Followed> {
+    fn follow(&mut self, fs: FsId, directory: FileId, data: &[u8]) -> OsResult<Followed> {
         match reparse_point::target(data)? {
             Target::Absolute(_) if matches!(fs, FsId::Share(..)) => Err(SYMLINK_CLASS_DISABLED),
             Target::Absolute(path) => {
@@ -256,7 +254,7 @@ impl State {
     }
 
     /// Follows a path relative to `directory` or, if it begins with a separator, to the root directory.
-    fn follow_relative(&mut self, fs: &FsId, directory: FileId, path: &[u16]) -> OsResult<Followed> {
+    fn follow_relative(&mut self, fs: FsId, directory: FileId, path: &[u16]) -> OsResult<Followed> {
         let mut names = self.file_system(fs)?.path(directory).ok_or(OsError::PATH_NOT_FOUND)?;
         let mut parts = path;
         if let Some(below_root) = parts.strip_prefix(&[SEPARATOR]) {
@@ -275,7 +273,7 @@ impl State {
                 name => names.push(Name::new(name)?),
             }
         }
-        Ok(Followed { fs: fs.clone(), names, is_directory, reparses: RELATIVE_REPARSES })
+        Ok(Followed { fs, names, is_directory, reparses: RELATIVE_REPARSES })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::files::fill_part;
 const MAX_LENGTH: usize = 16 * 1024;
 /// The smallest buffer that a reparse point is read into: the size of `REPARSE_GUID_DATA_BUFFER`.
 const MIN_BUFFER: usize = 28;
-/// The bit of tags that belong to Microsoft. Others have a GUID between the header and the data.
+/// The bit of tags that belong to Microsoft. A reparse point with any other tag has a GUID between the header and the data.
 const MICROSOFT_TAG: u32 = 0x8000_0000;
 /// The bit of tags that a directory with entries can have.
 const DIRECTORY_TAG: u32 = 0x1000_0000;
@@ -51,7 +51,7 @@ pub(crate) fn tag(data: &[u8]) -> u32 {
     data.first_chunk().map_or(0, |tag| u32::from_le_bytes(*tag))
 }
 
-/// Returns whether directories with this tag can have entries, and open as other directories do.
+/// Returns whether a directory with this tag can have entries and opens like a directory without a reparse point.
 pub(crate) fn is_directory_tag(tag: u32) -> bool {
     tag & DIRECTORY_TAG != 0
 }
@@ -87,7 +87,7 @@ pub(crate) fn check_replacement(old: &[u8], new: &[u8]) -> OsResult<()> {
     Ok(())
 }
 
-/// Reads the reparse point `data` of a file into `output`, as `FSCTL_GET_REPARSE_POINT` does.
+/// Simulates `FSCTL_GET_REPARSE_POINT` for a file with the reparse point `data`.
 pub(crate) fn read(data: Option<&[u8]>, output: &mut [u8]) -> OsResult<usize> {
     if output.is_empty() {
         return Err(OsError::INVALID_USER_BUFFER);
@@ -109,7 +109,8 @@ fn check_symlink(body: &[u8]) -> OsResult<()> {
     Ok(())
 }
 
-/// The file system accepts only the two names in this order, each terminated by a zero. It does not examine them.
+/// Checks that the data is the substitute name and then the print name, each with a zero at its end. The file system does
+/// not examine the names.
 fn check_mount_point(body: &[u8]) -> OsResult<()> {
     let (mount, names) = MountPointReparse::read_from_prefix(body).map_err(|_| OsError::INVALID_REPARSE_DATA)?;
     let (substitute_length, print_length) = (usize::from(mount.substitute_length), usize::from(mount.print_length));

@@ -4,19 +4,17 @@ use std::time::Duration;
 
 use os::{Instance, OsError, OsResult, Returned, Uuid, Value};
 
-use super::{Authentication, DEFAULT_PORT, Effect, Iscsi, Login, PortalAddress, Session};
-use crate::wmi::method_call::{Arguments, created, instance, returned, text};
+use super::{Authentication, DEFAULT_PORT, Effect, Iscsi, PortalAddress, Session};
+use crate::wmi::method_call::{Arguments, Method, created, instance, method, returned, text};
 use crate::wmi::wql::{Associators, Key, ObjectPath};
 
 const PORTAL: &str = "MSFT_iSCSITargetPortal";
 const TARGET: &str = "MSFT_iSCSITarget";
 const SESSION: &str = "MSFT_iSCSISession";
 const CONNECTION: &str = "MSFT_iSCSIConnection";
-const DISK: &str = "MSFT_Disk";
 
 /// The device instance of Microsoft's software initiator.
 const DEVICE_INSTANCE: &str = r"ROOT\ISCSIPRT\0000_0";
-const INITIATOR: &str = "iqn.1991-05.com.microsoft:node";
 
 /// The objects that are associated with an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +26,7 @@ pub enum Associated {
 }
 
 impl Iscsi {
-    /// Returns the instances of `class`, or `None` if it is not one of the initiator's.
+    /// Returns the instances of `class`, or `None` if the initiator does not have the class.
     pub fn rows(&self, class: &str) -> Option<Vec<Instance>> {
         let is = |name: &str| class.eq_ignore_ascii_case(name);
         if is(PORTAL) {
@@ -44,60 +42,42 @@ impl Iscsi {
         }
     }
 
-    /// Returns the objects associated with an object of the initiator's classes, or `None` if the object or the association
-    /// is not one of the initiator's.
-    ///
-    /// The result is empty for an object that does not exist.
+    /// Returns the objects that an association leads to, or `None` if the initiator does not have the association. The result
+    /// is empty if `query.object` does not exist.
     pub fn associated(&self, query: &Associators) -> Option<Associated> {
-        const ASSOCIATED: [(&str, &[&str]); 4] = [
-            (TARGET, &[PORTAL, SESSION, CONNECTION]),
-            (PORTAL, &[TARGET]),
-            (SESSION, &[TARGET, CONNECTION, DISK]),
-            (CONNECTION, &[TARGET, SESSION, DISK]),
+        /// Each association that is simulated, with the class that it leads from and the class that it leads to.
+        const ASSOCIATIONS: [(&str, &str, &str); 4] = [
+            ("MSFT_iSCSITargetToiSCSITargetPortal", PORTAL, TARGET),
+            ("MSFT_iSCSITargetToiSCSIConnection", TARGET, CONNECTION),
+            ("MSFT_iSCSISessionToiSCSIConnection", SESSION, CONNECTION),
+            ("MSFT_iSCSIConnectionToDisk", CONNECTION, "MSFT_Disk"),
         ];
-        let (from, classes) = ASSOCIATED.into_iter().find(|(from, _)| query.object.is_of(from))?;
-        let mut wanted = classes.iter().copied().filter(|to| {
-            let by = query.association.is_none_or(|name| Some(name) == association(from, to));
-            by && query.result.is_none_or(|name| name == *to)
-        });
-        // Only queries that leave a single class are simulated.
-        let (Some(to), None) = (wanted.next(), wanted.next()) else { return None };
-        Some(self.associated_with(from, to, &query.object))
-    }
-
-    fn associated_with(&self, from: &str, to: &str, object: &ObjectPath) -> Associated {
-        let is_of = |session: &Session| match from {
-            TARGET => object.text("NodeAddress").is_some_and(|iqn| session.iqn.eq_ignore_ascii_case(iqn)),
-            SESSION => object.text("SessionIdentifier") == Some(&session.identifier()),
-            _ => object.text("ConnectionIdentifier") == Some(&session.connection_identifier()),
-        };
-        let discovered = self.initiator.discovered.iter();
-        match to {
-            DISK => {
-                let sessions = self.initiator.sessions.iter().filter(|session| is_of(session));
-                Associated::Disks(sessions.flat_map(|session| self.luns(session)).map(|lun| lun.id).collect())
-            }
-            SESSION => Associated::Objects(self.session_rows(is_of)),
-            CONNECTION => {
-                let sessions = self.initiator.sessions.iter().filter(|session| is_of(session));
-                Associated::Objects(sessions.map(connection_instance).collect())
-            }
+        let object = &query.object;
+        let (_, from, _) = ASSOCIATIONS.into_iter().find(|(name, from, to)| {
+            object.is_of(from) && query.association == Some(name) && query.result.is_none_or(|class| class == *to)
+        })?;
+        let sessions = self.initiator.sessions.iter();
+        Some(match from {
             PORTAL => {
-                let wanted = object.text("NodeAddress").unwrap_or_default();
-                let reports = discovered.filter(|(iqn, _)| iqn.eq_ignore_ascii_case(wanted));
-                Associated::Objects(reports.map(|(_, portal)| portal_instance(portal)).collect())
-            }
-            _ if from == PORTAL => {
                 let at = key_of_portal(object);
-                let is_reported =
-                    |iqn: &str| at.clone().is_some_and(|at| self.initiator.discovered.contains(&(iqn.to_owned(), at)));
+                let is_reported = |iqn: &str| {
+                    self.initiator.discovered.iter().any(|(known, portal)| known == iqn && Some(portal) == at.as_ref())
+                };
                 Associated::Objects(self.target_rows(is_reported))
             }
-            _ => {
-                let of = |iqn: &str| self.initiator.sessions.iter().any(|session| is_of(session) && session.iqn == iqn);
-                Associated::Objects(self.target_rows(of))
+            CONNECTION => {
+                let identifier = object.text("ConnectionIdentifier");
+                let reached = sessions.filter(|session| identifier == Some(&session.connection_identifier()));
+                Associated::Disks(reached.flat_map(|session| self.luns(session)).map(|lun| lun.id).collect())
             }
-        }
+            _ => {
+                let has_session = |session: &&Session| match from {
+                    TARGET => object.text("NodeAddress").is_some_and(|iqn| session.iqn.eq_ignore_ascii_case(iqn)),
+                    _ => object.text("SessionIdentifier") == Some(&session.identifier()),
+                };
+                Associated::Objects(sessions.filter(has_session).map(connection_instance).collect())
+            }
+        })
     }
 
     /// Calls `method` of the class or object at `target`, and returns the effects on the node's disks.
@@ -109,10 +89,10 @@ impl Iscsi {
         method: &str,
         arguments: &[(&str, Value)],
     ) -> OsResult<(Returned, Vec<Effect>)> {
-        let (class, method) = known_method(target, method)?;
-        let arguments = Arguments::new(arguments, method.parameters)?;
+        let method = known_method(target, method)?;
+        let arguments = method.arguments(arguments)?;
         let without_effects = |result: OsResult<()>| result.map(|()| (returned(0), Vec::new()));
-        match (class, method.name) {
+        match (method.class, method.name) {
             (PORTAL, "New") => {
                 let at = portal_of(arguments)?;
                 self.add_portal(&at)?;
@@ -136,16 +116,11 @@ impl Iscsi {
 
     /// Returns how long a call takes.
     pub fn duration(&self, target: &ObjectPath, method: &str, arguments: &[(&str, Value)]) -> Duration {
-        let Ok((class, method)) = known_method(target, method) else { return Duration::ZERO };
-        let Ok(arguments) = Arguments::new(arguments, method.parameters) else { return Duration::ZERO };
-        match (class, method.name) {
-            (PORTAL, "New" | "Update") => portal_of(arguments).map_or(Duration::ZERO, |at| self.answer_time(&at)),
-            (TARGET, "Connect") => match arguments.text("TargetPortalAddress") {
-                Ok(Some(_)) => portal_of(arguments).map_or(Duration::ZERO, |at| self.answer_time(&at)),
-                _ => Duration::ZERO,
-            },
-            _ => Duration::ZERO,
-        }
+        let uses_network = |method: &&Method| matches!(method.name, "New" | "Update" | "Connect");
+        let method = known_method(target, method).ok().filter(uses_network);
+        // A login without a portal and the update of all targets take no time.
+        let portal = method.and_then(|method| portal_of(method.arguments(arguments).ok()?).ok());
+        portal.map_or(Duration::ZERO, |at| self.answer_time(&at))
     }
 
     fn connect(&mut self, target: &ObjectPath, arguments: Arguments<'_>) -> OsResult<(Returned, Vec<Effect>)> {
@@ -158,29 +133,40 @@ impl Iscsi {
             None => None,
             Some(_) => Some(portal_of(arguments)?),
         };
-        let login = Login {
-            iqn,
-            portal,
-            authentication,
-            user: arguments.text("ChapUsername")?.unwrap_or_default(),
-            secret: arguments.secret("ChapSecret")?,
-            persistent: arguments.bool("IsPersistent")?.unwrap_or_default(),
-            multipath: arguments.bool("IsMultipathEnabled")?.unwrap_or_default(),
-        };
-        let (number, effect) = self.log_in(&login)?;
-        let session = self.session_rows(|session| session.number == number).pop();
+        let user = arguments.text("ChapUsername")?.unwrap_or_default();
+        let secret = arguments.secret("ChapSecret")?;
+        let is_persistent = arguments.bool("IsPersistent")?.unwrap_or_default();
+        let is_multipath = arguments.bool("IsMultipathEnabled")?.unwrap_or_default();
+        let report = self.initiator.discovered.iter().find(|(known, _)| known.eq_ignore_ascii_case(iqn));
+        let (_, first) = report.ok_or(OsError::ISDSC_TARGET_NOT_FOUND)?;
+        let portal = portal.unwrap_or_else(|| first.clone());
+        if self.is_connected(iqn) && !is_multipath {
+            return Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN);
+        }
+        let found = self.target(iqn, &portal).filter(|_| self.answers(&portal));
+        let found = found.ok_or(OsError::ISDSC_CONNECTION_FAILED)?;
+        if !found.chap.accepts(authentication, user, secret.as_ref(), self.initiator.secret.as_ref()) {
+            return Err(OsError::ISDSC_AUTHENTICATION_FAILURE);
+        }
+        let session = Session { number: 0, iqn: found.iqn.clone(), portal, authentication };
+        if is_persistent {
+            self.initiator.favourites.push(session.clone());
+        }
+        let effect = self.open_session(session);
+        let session = self.session_rows(|session| session.number == self.initiator.logins).pop();
         let session = session.ok_or(OsError::ISDSC_INVALID_SESSION_ID)?;
         Ok((created("CreatediSCSISession", session), effect.into_iter().collect()))
     }
 
     fn disconnect(&mut self, target: &ObjectPath, arguments: Arguments<'_>) -> OsResult<(Returned, Vec<Effect>)> {
-        let (session, iqn) = (arguments.text("SessionIdentifier")?, target.text("NodeAddress"));
-        let is_requested = |known: &Session| match (session, iqn) {
-            (None, None) => false,
-            (session, iqn) => {
-                session.is_none_or(|session| session == known.identifier())
-                    && iqn.is_none_or(|iqn| known.iqn.eq_ignore_ascii_case(iqn))
-            }
+        let session = arguments.text("SessionIdentifier")?;
+        let iqn = target.text("NodeAddress");
+        if session.is_none() && iqn.is_none() {
+            return Err(OsError::ISDSC_INVALID_SESSION_ID);
+        }
+        let is_requested = |known: &Session| {
+            session.is_none_or(|session| session == known.identifier())
+                && iqn.is_none_or(|iqn| known.iqn.eq_ignore_ascii_case(iqn))
         };
         if !self.initiator.sessions.iter().any(is_requested) {
             return Err(OsError::ISDSC_INVALID_SESSION_ID);
@@ -192,7 +178,7 @@ impl Iscsi {
         Ok((returned(0), effects))
     }
 
-    /// Makes a session persistent, or takes one of its registrations back.
+    /// Registers a session as persistent, or removes one of its registrations.
     fn set_persistent(&mut self, target: &ObjectPath, persists: bool) -> OsResult<()> {
         let wanted = target.text("SessionIdentifier").unwrap_or_default();
         let session = self.initiator.sessions.iter().find(|session| session.identifier() == wanted);
@@ -223,18 +209,13 @@ impl Iscsi {
             let properties = [
                 ("AuthenticationType", text(session.authentication.name())),
                 ("InitiatorInstanceName", text(DEVICE_INSTANCE)),
-                ("InitiatorNodeAddress", text(INITIATOR)),
                 ("InitiatorPortalAddress", text("0.0.0.0")),
-                ("InitiatorSideIdentifier", text("400001370000")),
                 ("IsConnected", Value::Bool(true)),
                 ("IsDataDigest", Value::Bool(false)),
-                ("IsDiscovered", Value::Bool(true)),
                 ("IsHeaderDigest", Value::Bool(false)),
                 ("IsPersistent", Value::Bool(self.is_favourite(session))),
-                ("NumberOfConnections", Value::U32(1)),
                 ("SessionIdentifier", text(&session.identifier())),
                 ("TargetNodeAddress", text(&session.iqn)),
-                ("TargetSideIdentifier", text("0100")),
             ];
             instance(&ObjectPath::object(SESSION, "SessionIdentifier", &session.identifier()), properties)
         };
@@ -268,69 +249,35 @@ impl Authentication {
     }
 }
 
-/// A method and its parameters.
-struct Method {
-    name: &'static str,
-    parameters: &'static [&'static str],
-}
-
-const METHODS: [(&str, Method); 9] = [
-    (
+static METHODS: [Method; 9] = [
+    method(
         PORTAL,
-        Method {
-            name: "New",
-            parameters: &[
-                "TargetPortalAddress",
-                "TargetPortalPortNumber",
-                "InitiatorInstanceName",
-                "InitiatorPortalAddress",
-                "AuthenticationType",
-                "ChapUsername",
-                "ChapSecret",
-                "IsHeaderDigest",
-                "IsDataDigest",
-            ],
-        },
+        "New",
+        "TargetPortalAddress TargetPortalPortNumber InitiatorInstanceName InitiatorPortalAddress AuthenticationType \
+         ChapUsername ChapSecret IsHeaderDigest IsDataDigest",
     ),
-    (PORTAL, Method { name: "Remove", parameters: PORTAL_KEYS }),
-    (PORTAL, Method { name: "Update", parameters: PORTAL_KEYS }),
-    (
+    method(PORTAL, "Remove", PORTAL_KEYS),
+    method(PORTAL, "Update", PORTAL_KEYS),
+    method(
         TARGET,
-        Method {
-            name: "Connect",
-            parameters: &[
-                "NodeAddress",
-                "TargetPortalAddress",
-                "TargetPortalPortNumber",
-                "InitiatorPortalAddress",
-                "IsDataDigest",
-                "IsHeaderDigest",
-                "ReportToPnP",
-                "AuthenticationType",
-                "ChapUsername",
-                "ChapSecret",
-                "IsMultipathEnabled",
-                "IsPersistent",
-                "InitiatorInstanceName",
-            ],
-        },
+        "Connect",
+        "NodeAddress TargetPortalAddress TargetPortalPortNumber InitiatorPortalAddress IsDataDigest IsHeaderDigest \
+         ReportToPnP AuthenticationType ChapUsername ChapSecret IsMultipathEnabled IsPersistent InitiatorInstanceName",
     ),
-    (TARGET, Method { name: "Disconnect", parameters: &["SessionIdentifier"] }),
-    (TARGET, Method { name: "Update", parameters: &[] }),
-    (SESSION, Method { name: "Register", parameters: &["IsMultipathEnabled", "ChapUsername", "ChapSecret"] }),
-    (SESSION, Method { name: "Unregister", parameters: &[] }),
-    (SESSION, Method { name: "SetCHAPSecret", parameters: &["ChapSecret"] }),
+    method(TARGET, "Disconnect", "SessionIdentifier"),
+    method(TARGET, "Update", ""),
+    method(SESSION, "Register", "IsMultipathEnabled ChapUsername ChapSecret"),
+    method(SESSION, "Unregister", ""),
+    method(SESSION, "SetCHAPSecret", "ChapSecret"),
 ];
 
-const PORTAL_KEYS: &[&str] =
-    &["InitiatorInstanceName", "InitiatorPortalAddress", "TargetPortalAddress", "TargetPortalPortNumber"];
+const PORTAL_KEYS: &str = "InitiatorInstanceName InitiatorPortalAddress TargetPortalAddress TargetPortalPortNumber";
 
-fn known_method(target: &ObjectPath, method: &str) -> OsResult<(&'static str, &'static Method)> {
+fn known_method(target: &ObjectPath, method: &str) -> OsResult<&'static Method> {
     if ![PORTAL, TARGET, SESSION, CONNECTION].iter().any(|class| target.is_of(class)) {
         return Err(OsError::WBEM_INVALID_CLASS);
     }
-    let found = METHODS.iter().find(|(class, known)| target.is_of(class) && known.name.eq_ignore_ascii_case(method));
-    found.map(|(class, known)| (*class, known)).ok_or(OsError::WBEM_INVALID_METHOD)
+    Method::find(&METHODS, target, method).ok_or(OsError::WBEM_INVALID_METHOD)
 }
 
 /// Returns the portal that the arguments of a method call name.
@@ -342,19 +289,6 @@ fn portal_of(arguments: Arguments<'_>) -> OsResult<PortalAddress> {
 fn key_of_portal(object: &ObjectPath) -> Option<PortalAddress> {
     let port = u16::try_from(object.number("TargetPortalPortNumber")?).ok()?;
     Some(PortalAddress::new(object.text("TargetPortalAddress")?, port))
-}
-
-fn association(from: &str, to: &str) -> Option<&'static str> {
-    const ASSOCIATIONS: [(&str, &str, &str); 6] = [
-        (TARGET, SESSION, "MSFT_iSCSITargetToiSCSISession"),
-        (TARGET, CONNECTION, "MSFT_iSCSITargetToiSCSIConnection"),
-        (TARGET, PORTAL, "MSFT_iSCSITargetToiSCSITargetPortal"),
-        (SESSION, CONNECTION, "MSFT_iSCSISessionToiSCSIConnection"),
-        (CONNECTION, DISK, "MSFT_iSCSIConnectionToDisk"),
-        (SESSION, DISK, "MSFT_iSCSISessionToDisk"),
-    ];
-    let ends = [(from, to), (to, from)];
-    ASSOCIATIONS.into_iter().find(|(one, other, _)| ends.contains(&(one, other))).map(|(_, _, name)| name)
 }
 
 fn portal_instance(at: &PortalAddress) -> Instance {
@@ -385,8 +319,6 @@ fn connection_instance(session: &Session) -> Instance {
     let address = if is_name { RESOLVED } else { &session.portal.address };
     let properties = [
         ("ConnectionIdentifier", text(&identifier)),
-        ("InitiatorAddress", text("0.0.0.0")),
-        ("InitiatorPortNumber", Value::U32(49_152)),
         ("TargetAddress", text(address)),
         ("TargetPortNumber", Value::U32(session.portal.port.into())),
     ];

@@ -20,11 +20,6 @@ fn services(edit: impl FnOnce(&mut Vec<ServiceModel>)) -> Services {
     Services { services, ..Services::default() }
 }
 
-fn names(services: &Services, name: &str) -> Vec<String> {
-    let dependents = services.active_dependents(name, START).expect("dependents");
-    dependents.iter().map(|name| name.to_string_lossy()).collect()
-}
-
 fn state(services: &mut Services, name: &str, now: Time) -> u32 {
     services.state(name, now).expect("a state")
 }
@@ -36,28 +31,14 @@ fn is_running(services: &mut Services, name: &str, now: Time) -> bool {
 #[test]
 fn a_service_starts_after_those_it_depends_on() {
     let mut services = services(|all| {
-        all[0].start_milliseconds = 1000;
-        all[1].start_milliseconds = 1000;
+        all[0].start_takes = Duration::from_secs(1);
+        all[1].start_takes = Duration::from_secs(1);
     });
     services.start("b", START).expect("a start");
     let first = START + Duration::from_secs(1);
     assert!(is_running(&mut services, "base", first));
     assert!(!is_running(&mut services, "b", first));
     assert!(is_running(&mut services, "b", START + Duration::from_secs(2)));
-}
-
-#[test]
-fn dependents_are_listed_in_the_order_to_stop_them_in() {
-    let mut services = services(|_| ());
-    services.start("d", START).expect("a start");
-    services.start("c", START).expect("a start");
-    assert_eq!(names(&services, "base"), ["c", "d", "b", "a"]);
-    assert_eq!(services.stop("base", START), Err(OsError::DEPENDENT_SERVICES_RUNNING));
-    for name in names(&services, "base") {
-        services.stop(&name, START).expect("its dependents are stopped");
-    }
-    assert!(names(&services, "base").is_empty());
-    services.stop("base", START).expect("a stop");
 }
 
 #[test]

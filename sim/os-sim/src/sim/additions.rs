@@ -1,12 +1,13 @@
 //! Adding objects to a node while it runs.
 
+use std::collections::BTreeSet;
+
 use crate::description::{Description, DescriptionError, FileDescription};
-use crate::iscsi::{Portal, PortalAddress};
 use crate::sim::Sim;
 use crate::state::State;
 
 impl Description {
-    /// Parses what is to be added to a running node: a node file without the keys of the node itself.
+    /// Parses a node file whose objects are to be added to a running node. Refuses the keys of the node itself.
     pub fn addition_from_toml(text: &str) -> Result<Self, DescriptionError> {
         let description = Self::parse(text)?;
         let table: toml::Table = text.parse().unwrap_or_default();
@@ -16,19 +17,30 @@ impl Description {
             Some(key) => Err(DescriptionError(format!("{key} cannot be added to a running node"))),
         }
     }
+
+    /// Returns the names that no two objects of a node may share, regardless of case.
+    fn names(&self) -> Vec<String> {
+        let services = self.services.iter().map(|service| format!("service {}", service.name));
+        let servers = self.smb_servers.iter().map(|server| format!("SMB server {}", server.host));
+        let portals = self.iscsi_portals.iter().map(|at| format!("iSCSI portal {}:{}", at.address, at.port));
+        let targets = self.iscsi_targets.iter().flat_map(|target| {
+            target.portals.iter().map(|at| format!("iSCSI target {} at {}:{}", target.iqn, at.address, at.port))
+        });
+        services.chain(servers).chain(portals).chain(targets).collect()
+    }
 }
 
 impl Sim {
-    /// Adds the objects of a description to the node, all or none of them, and returns the numbers of its disks.
+    /// Adds the objects of a description to the node and returns the numbers of the new disks. Adds nothing if it fails.
     ///
-    /// A disk is plugged in. If disks are not `detected`, Windows shows them after the next rescan. The description's
-    /// timing and BIOS serial number are ignored.
+    /// Plugs each disk in. If disks are not `detected`, Windows shows them after the next rescan. Ignores the timing and the
+    /// BIOS serial number of the description.
     pub fn add(&self, description: &Description, detected: bool) -> Result<Vec<u32>, DescriptionError> {
         self.with(|state| {
-            let before = state.objects();
+            let before = state.clone();
             let added = state.add(description, detected);
             if added.is_err() {
-                state.restore(before);
+                *state = before;
             }
             added
         })
@@ -39,7 +51,8 @@ impl State {
     fn add(&mut self, description: &Description, detected: bool) -> Result<Vec<u32>, DescriptionError> {
         self.check_new(description)?;
         let disks = description.disks.iter().map(|disk| self.attach(disk, detected)).collect::<Result<_, _>>()?;
-        let (servers, targets) = (self.smb.servers.len(), self.iscsi.targets.len());
+        let servers = self.smb.servers.len();
+        let targets = self.iscsi.targets.len();
         self.services.services.extend_from_slice(&description.services);
         self.smb.servers.extend_from_slice(&description.smb_servers);
         self.make_share_trees(servers);
@@ -50,38 +63,26 @@ impl State {
         Ok(disks)
     }
 
-    /// Checks that the node has none of the objects that have a name.
+    /// Checks that the node does not have an object of the same name, that it has the portals of new targets, and that no
+    /// volume is to be mounted.
     fn check_new(&self, description: &Description) -> Result<(), DescriptionError> {
-        let same = |left: &str, right: &str| left.eq_ignore_ascii_case(right);
-        let taken = |what: &str, name: &str| Err(DescriptionError(format!("the node already has the {what} {name}")));
-        for service in &description.services {
-            if self.services.services.iter().any(|known| same(&known.name, &service.name)) {
-                return taken("service", &service.name);
-            }
+        let known = Description {
+            services: self.services.services.clone(),
+            smb_servers: self.smb.servers.clone(),
+            iscsi_portals: self.iscsi.portals.clone(),
+            iscsi_targets: self.iscsi.targets.clone(),
+            ..Description::default()
+        };
+        let names: BTreeSet<String> = known.names().iter().map(|name| name.to_lowercase()).collect();
+        if let Some(name) = description.names().iter().find(|name| names.contains(&name.to_lowercase())) {
+            return Err(DescriptionError(format!("the node already has the {name}")));
         }
-        for server in &description.smb_servers {
-            if self.smb.servers.iter().any(|known| same(&known.host, &server.host)) {
-                return taken("SMB server", &server.host);
-            }
-        }
-        for portal in &description.iscsi_portals {
-            let is_it = |known: &Portal| same(&known.address, &portal.address);
-            if self.iscsi.portals.iter().any(|known| is_it(known) && known.port == portal.port) {
-                return taken("iSCSI portal", &format!("{}:{}", portal.address, portal.port));
-            }
-        }
-        for target in &description.iscsi_targets {
-            if self.iscsi.targets.iter().any(|known| known.collides_with(target)) {
-                return taken("iSCSI target", &target.iqn);
-            }
-            let known = || self.iscsi.portals.iter().chain(&description.iscsi_portals);
-            let is_known =
-                |at: &PortalAddress| known().any(|portal| portal.address == at.address && portal.port == at.port);
-            if let Some(portal) = target.portals.iter().find(|portal| !is_known(portal)) {
-                let PortalAddress { address, port } = portal;
-                return Err(DescriptionError(format!("no iSCSI portal has the address {address}, port {port}")));
-            }
-        }
+        let targets = Description {
+            iscsi_portals: [known.iscsi_portals, description.iscsi_portals.clone()].concat(),
+            iscsi_targets: description.iscsi_targets.clone(),
+            ..Description::default()
+        };
+        targets.check_portals("")?;
         match description.files.iter().find(|file| matches!(file, FileDescription::Mount { .. })) {
             None => Ok(()),
             Some(mount) => Err(DescriptionError(format!(

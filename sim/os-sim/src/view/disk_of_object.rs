@@ -1,4 +1,4 @@
-//! Which disk the object of a call is on.
+//! Finds the disk of the object of a call.
 
 use crate::disks::Disk;
 use crate::sim::Sim;
@@ -7,7 +7,7 @@ use crate::state::State;
 impl Sim {
     /// Returns whether `object` is the disk `number`, a volume or partition on it, or a file on one of its volumes.
     ///
-    /// An object is what a primitive is called on: a path, or a WMI object path. A query is on no disk.
+    /// `object` is the object of a primitive call: a path, or a WMI object path. Returns false for a WMI query.
     pub fn is_on_disk(&self, object: &str, number: u32) -> bool {
         self.with(|state| state.is_on_disk(&object.to_lowercase(), number))
     }

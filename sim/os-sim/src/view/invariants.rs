@@ -1,11 +1,10 @@
-//! The invariants of the state: what must hold between any two calls.
+//! Checks the invariants of the state, which hold between any two calls.
 
 use std::collections::BTreeSet;
 
 use crate::disks::mount_manager::MountPoint;
 use crate::disks::{Disk, Layout};
 use crate::files::file_system::FileSystem;
-use crate::files::handles::Object;
 use crate::sim::Sim;
 use crate::state::{FsId, State};
 
@@ -30,7 +29,7 @@ impl State {
                     format!("volume {} has arrived, but its disk is not visible and online", volume.id)
                 })?;
                 if let Some(file_system) = &volume.file_system {
-                    self.check_tree(&FsId::Volume(volume.id), file_system)?;
+                    self.check_tree(FsId::Volume(volume.id), file_system)?;
                 }
             }
             for part in &disk.partitions {
@@ -44,36 +43,26 @@ impl State {
             }
         }
         for (id, tree) in &self.trees {
-            self.check_tree(&FsId::Share(String::new(), *id), tree)?;
+            self.check_tree(FsId::Share(*id), tree)?;
         }
         self.check_mounts()?;
         self.check_jobs()
     }
 
     /// Every file is an entry of its parent, or is unlinked and open.
-    fn check_tree(&self, fs: &FsId, file_system: &FileSystem) -> Result<(), String> {
+    fn check_tree(&self, fs: FsId, file_system: &FileSystem) -> Result<(), String> {
         for (id, file) in file_system.records() {
             let is_linked = match file.parent {
-                None => id == file_system.root || self.is_open_in(fs, id),
+                None => id == file_system.root || self.is_open(fs, id),
                 Some(parent) => file_system.child(parent, &file.name) == Some(id) && file_system.path(id).is_some(),
             };
             ensure(is_linked, || format!("{fs:?}: {:?} is neither in a directory nor open", file.name))?;
             let linked = file.reparse.is_none() || !file.is_directory() || file.is_empty_directory();
             ensure(linked, || format!("{fs:?}: {:?} is a link and has children", file.name))?;
-            let pending = file.pending.is_none() || self.is_open_in(fs, id);
+            let pending = file.pending.is_none() || self.is_open(fs, id);
             ensure(pending, || format!("{fs:?}: {:?} is to be deleted, but no handle is open on it", file.name))?;
         }
         Ok(())
-    }
-
-    fn is_open_in(&self, on: &FsId, id: u64) -> bool {
-        self.handles.values().any(|opened| match (&opened.object, on) {
-            (Object::File { fs: FsId::Share(_, tree), file, .. }, FsId::Share(_, other)) => {
-                tree == other && *file == id
-            }
-            (Object::File { fs, file, .. }, on) => fs == on && *file == id,
-            _ => false,
-        })
     }
 
     /// No two volumes are mounted at the same path.

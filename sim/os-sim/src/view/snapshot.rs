@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use os::Uuid;
 
 use crate::disks::mount_manager::volume_guid;
-use crate::disks::{Disk, Layout, PartitionKind};
+use crate::disks::{Disk, PartitionKind};
 use crate::sim::Sim;
 use crate::state::{FsId, State};
 use crate::view::{FileKind, FileView};
@@ -13,7 +13,7 @@ use crate::view::{FileKind, FileView};
 /// The part of a node's state that is the same after two runs of the same operations: disks, partitions, file systems
 /// with all files, SMB mappings, iSCSI sessions and services.
 ///
-/// Times, handles, serial numbers and generated GUIDs are left out. A volume is named by its disk and partition.
+/// Leaves out times, handles, serial numbers and generated GUIDs. Names a volume by its disk and partition.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Snapshot(String);
 
@@ -23,7 +23,7 @@ impl Snapshot {
         &self.0
     }
 
-    /// Returns the lines that differ: with `-` those that only `self` has, with `+` those that only `other` has.
+    /// Returns the lines that differ: with `-` the lines that only `self` has, with `+` the lines that only `other` has.
     pub fn difference(&self, other: &Self) -> String {
         let missing = self.0.lines().filter(|line| !other.0.lines().any(|known| known == *line));
         let added = other.0.lines().filter(|line| !self.0.lines().any(|known| known == *line));
@@ -50,7 +50,7 @@ impl Sim {
 
 impl State {
     fn write_snapshot(&mut self, to: &mut String) -> fmt::Result {
-        let mut disks: Vec<&Disk> = self.disks.values().filter(|disk| disk.visible).collect();
+        let mut disks: Vec<&Disk> = self.visible_disks().map(|(_, disk)| disk).collect();
         disks.sort_by_key(|disk| disk.number);
         for disk in disks {
             self.write_disk(disk, to)?;
@@ -58,7 +58,7 @@ impl State {
         let shares = self.smb.servers.iter().flat_map(|server| server.shares.iter().map(move |share| (server, share)));
         for (server, share) in shares {
             let name = format!(r"\\{}\{}", server.host, share.name).to_lowercase();
-            self.write_tree(&FsId::Share(name[2..].to_owned(), share.tree), &name, to)?;
+            self.write_tree(FsId::Share(share.tree), &name, to)?;
         }
         for mapping in self.smb.mappings() {
             let user = mapping.user.as_deref().unwrap_or("guest");
@@ -79,13 +79,9 @@ impl State {
     }
 
     fn write_disk(&self, disk: &Disk, to: &mut String) -> fmt::Result {
-        let style = match disk.layout {
-            Layout::Raw => "raw",
-            Layout::Mbr { .. } => "mbr",
-            Layout::Gpt { .. } => "gpt",
-            Layout::Superfloppy => "superfloppy",
-        };
-        let (offline, read_only) = (disk.is_offline(), disk.is_read_only());
+        let style = disk.layout.name();
+        let offline = disk.is_offline();
+        let read_only = disk.is_read_only();
         writeln!(to, "disk {} {style} {} offline {offline} read-only {read_only}", disk.number, disk.size)?;
         for part in &disk.partitions {
             let kind = match part.kind {
@@ -106,12 +102,12 @@ impl State {
             for path in paths {
                 writeln!(to, "{partition} mounted at {path}")?;
             }
-            self.write_tree(&FsId::Volume(volume.id), &partition, to)?;
+            self.write_tree(FsId::Volume(volume.id), &partition, to)?;
         }
         Ok(())
     }
 
-    fn write_tree(&self, fs: &FsId, prefix: &str, to: &mut String) -> fmt::Result {
+    fn write_tree(&self, fs: FsId, prefix: &str, to: &mut String) -> fmt::Result {
         let files = self.file_system(fs).and_then(|file_system| self.tree_of(fs, file_system.root));
         for FileView { path, kind, attributes } in files.unwrap_or_default() {
             let what = match kind {

@@ -9,49 +9,58 @@ pub(crate) const TYPE_MISMATCH: OsError = OsError(0x8004_1005);
 /// `WBEM_E_INVALID_METHOD_PARAMETERS`.
 pub(crate) const INVALID_METHOD_PARAMETERS: OsError = OsError(0x8004_102f);
 
-/// The arguments of a method call. One that is left out is null.
+/// A method of a class.
+pub(crate) struct Method {
+    pub class: &'static str,
+    pub name: &'static str,
+    /// The names of its parameters, separated by spaces.
+    parameters: &'static str,
+}
+
+pub(crate) const fn method(class: &'static str, name: &'static str, parameters: &'static str) -> Method {
+    Method { class, name, parameters }
+}
+
+impl Method {
+    /// Returns the method `name` of the class of `object`, if it is among `methods`.
+    pub(crate) fn find(methods: &'static [Self], object: &ObjectPath, name: &str) -> Option<&'static Self> {
+        methods.iter().find(|method| object.is_of(method.class) && method.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Returns the arguments of a call. Fails if the method has no parameter for one of them.
+    pub(crate) fn arguments<'a>(&self, given: &'a [(&'a str, Value)]) -> OsResult<Arguments<'a>> {
+        let is_known = |name: &str| self.parameters.split_whitespace().any(|known| known.eq_ignore_ascii_case(name));
+        if given.iter().all(|(name, _)| is_known(name)) { Ok(Arguments(given)) } else { Err(INVALID_METHOD_PARAMETERS) }
+    }
+}
+
+/// The arguments of a method call. A null argument counts as left out.
 #[derive(Clone, Copy)]
 pub(crate) struct Arguments<'a>(&'a [(&'a str, Value)]);
 
 impl<'a> Arguments<'a> {
-    /// Checks that the method has a parameter for each argument; its parameters are `known`.
-    pub(crate) fn new(arguments: &'a [(&'a str, Value)], known: &[&str]) -> OsResult<Self> {
-        let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
-        let all_known = arguments.iter().all(|(name, _)| is_known(name));
-        if all_known { Ok(Self(arguments)) } else { Err(INVALID_METHOD_PARAMETERS) }
-    }
-
     /// Returns the `string` argument `name`.
     pub(crate) fn text(self, name: &str) -> OsResult<Option<&'a str>> {
-        match self.get(name) {
-            None => Ok(None),
-            Some(Value::Text(text)) => Ok(Some(text)),
-            Some(Value::Secret(secret)) => Ok(Some(secret.expose())),
-            Some(_) => Err(TYPE_MISMATCH),
-        }
+        self.typed(name, |value| match value {
+            Value::Text(text) => Some(text.as_str()),
+            Value::Secret(secret) => Some(secret.expose()),
+            _ => None,
+        })
     }
 
-    /// Returns the `string` argument `name` as a secret, whether the caller passed it as one or as plain text.
+    /// Returns the `string` argument `name` as a secret. The caller may have passed it as a secret or as plain text.
     pub(crate) fn secret(self, name: &str) -> OsResult<Option<Secret>> {
         Ok(self.text(name)?.map(|text| Secret::new(text.to_owned())))
     }
 
     /// Returns the `boolean` argument `name`.
     pub(crate) fn bool(self, name: &str) -> OsResult<Option<bool>> {
-        match self.get(name) {
-            None => Ok(None),
-            Some(Value::Bool(value)) => Ok(Some(*value)),
-            Some(_) => Err(TYPE_MISMATCH),
-        }
+        self.typed(name, |value| if let Value::Bool(value) = value { Some(*value) } else { None })
     }
 
     /// Returns the integer argument `name` of at most 32 bits.
     pub(crate) fn u32(self, name: &str) -> OsResult<Option<u32>> {
-        match self.get(name) {
-            None => Ok(None),
-            Some(Value::U32(number)) => Ok(Some(*number)),
-            Some(_) => Err(TYPE_MISMATCH),
-        }
+        self.typed(name, |value| if let Value::U32(number) = value { Some(*number) } else { None })
     }
 
     /// Returns the 64-bit integer argument `name`, which WMI passes as text.
@@ -62,16 +71,14 @@ impl<'a> Arguments<'a> {
 
     /// Returns the integer argument `name` of at most 16 bits.
     pub(crate) fn u16(self, name: &str) -> OsResult<Option<u16>> {
-        match self.get(name) {
-            None => Ok(None),
-            Some(Value::U32(number)) => u16::try_from(*number).map(Some).map_err(|_| TYPE_MISMATCH),
-            Some(_) => Err(TYPE_MISMATCH),
-        }
+        self.u32(name)?.map(u16::try_from).transpose().map_err(|_| TYPE_MISMATCH)
     }
 
-    fn get(self, name: &str) -> Option<&'a Value> {
-        let (_, value) = self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
-        (*value != Value::Null).then_some(value)
+    /// Returns the value of an argument, `None` if it is missing or NULL, or an error if `convert` does not know its type.
+    fn typed<T>(self, name: &str, convert: impl FnOnce(&'a Value) -> Option<T>) -> OsResult<Option<T>> {
+        let given = self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+        let value = given.filter(|value| **value != Value::Null);
+        value.map(|value| convert(value).ok_or(TYPE_MISMATCH)).transpose()
     }
 }
 
@@ -91,7 +98,7 @@ pub(crate) fn returned(code: u32) -> Returned {
     Returned { code, ..Returned::default() }
 }
 
-/// Returns the result of a method that created an object and returns it as the output parameter `name`.
+/// Returns the result of a method that returns a new object as the output parameter `name`.
 pub(crate) fn created(name: &str, object: Instance) -> Returned {
     let properties = [(name.to_owned(), Value::Object(Box::new(object)))].into();
     Returned { code: 0, out: Instance { path: String::new(), properties } }
@@ -101,16 +108,16 @@ pub(crate) fn created(name: &str, object: Instance) -> Returned {
 mod tests {
     use os::Value;
 
-    use super::{Arguments, INVALID_METHOD_PARAMETERS, TYPE_MISMATCH};
+    use super::{INVALID_METHOD_PARAMETERS, TYPE_MISMATCH, method};
 
     #[test]
     fn an_argument_needs_the_name_and_type_of_a_parameter() {
         let arguments = [("force", Value::Bool(true)), ("Port", Value::U32(70_000)), ("Path", Value::Null)];
-        let arguments = Arguments::new(&arguments, &["Force", "Port", "Path"]).expect("known names");
+        let arguments = method("", "", "Force Port Path").arguments(&arguments).expect("known names");
         assert_eq!(arguments.bool("Force"), Ok(Some(true)));
         assert_eq!(arguments.text("Force"), Err(TYPE_MISMATCH));
         assert_eq!(arguments.u16("Port"), Err(TYPE_MISMATCH));
         assert_eq!(arguments.text("Path"), Ok(None));
-        assert_eq!(Arguments::new(&[("x", Value::Null)], &["y"]).err(), Some(INVALID_METHOD_PARAMETERS));
+        assert_eq!(method("", "", "y").arguments(&[("x", Value::Null)]).err(), Some(INVALID_METHOD_PARAMETERS));
     }
 }

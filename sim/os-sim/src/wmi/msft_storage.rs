@@ -1,22 +1,23 @@
 //! The classes of the storage provider: `MSFT_Disk`, `MSFT_Partition`, `MSFT_Volume` and `MSFT_StorageSetting`.
 //!
-//! The provider answers from a cache, as on Windows: after a change by a control code the instance of a disk is out of
-//! date until `Refresh` or `UpdateHostStorageCache`, and methods that change the disk return 40003. It learns of a new
-//! disk and of a new volume some time after Windows shows it, or by `UpdateHostStorageCache`.
+//! As on Windows, the provider answers from a cache. After a change by a control code, the instance of a disk is out of date
+//! until `Refresh` or `UpdateHostStorageCache`, and methods that change the disk return 40003. The provider learns of a new
+//! disk or volume some time after Windows shows it, or by `UpdateHostStorageCache`.
 
 use std::time::Duration;
 
-use os::{Instance, OsError, OsResult, Uuid, Value};
+use os::{Instance, OsError, OsResult, Returned, Uuid, Value};
 
 use crate::disks::{Disk, Health, Layout, Volume};
-use crate::state::{DeviceId, State};
-use crate::wmi::method_call::{Arguments, returned};
+use crate::files::handles::Object;
+use crate::state::{DeviceId, FsId, State};
+use crate::wmi::method_call::{Arguments, Method, method, returned};
 use crate::wmi::provider_instances::{
     disk_id, disk_instance, long, partition_by_number, partition_id, partition_instance, row, volume_id,
     volume_instance,
 };
 use crate::wmi::storage_jobs::{FormatArguments, JobAction, NewPartition, supported_size};
-use crate::wmi::wql::ObjectPath;
+use crate::wmi::wql::{Associators, ObjectPath};
 use crate::wmi::{StartedCall, return_value as code};
 
 /// Returns the instances of one of the provider's classes.
@@ -38,89 +39,81 @@ pub(crate) fn rows(state: &State, class: &str) -> Vec<Instance> {
     }
 }
 
-/// Returns the instances of `class` that are associated with a disk, partition or volume. A volume over several partitions,
-/// which is on dynamic disks, is associated with none: the provider manages basic disks only.
-pub(crate) fn associated(state: &State, object: &ObjectPath, class: &str) -> OsResult<Vec<Instance>> {
-    let id = object.text("ObjectId").ok_or(ObjectPath::INVALID)?;
-    if object.is_of("MSFT_Disk") {
-        let disk = state.disk(disk_by_id(state, id)?)?;
-        let parts = disk.partitions.iter().filter(|_| class == "MSFT_Partition");
-        return Ok(parts.map(|part| partition_instance(state, disk, part)).collect());
+/// Returns the volume of a partition, or the partition of a volume. Other associations are not simulated.
+///
+/// A volume over several partitions is on dynamic disks. The provider manages only basic disks and associates no partition
+/// with such a volume.
+pub(crate) fn associated(state: &State, query: &Associators) -> OsResult<Vec<Instance>> {
+    let object = &query.object;
+    let asks_for = |class: &str| query.result.is_none_or(|result| result == class);
+    if query.association.is_some_and(|association| association != "MSFT_PartitionToVolume") {
+        return Ok(Vec::new());
     }
-    if object.is_of("MSFT_Partition") {
+    let id = object.text("ObjectId").ok_or(ObjectPath::INVALID)?;
+    if object.is_of("MSFT_Partition") && asks_for("MSFT_Volume") {
         let (device, number) = partition_by_id(state, id)?;
-        let disk = state.disk(device)?;
-        let part = disk.partitions.iter().find(|part| part.number == number).ok_or(OsError::WBEM_NOT_FOUND)?;
+        let part = state.disk(device)?.partition(number).ok_or(OsError::WBEM_NOT_FOUND)?;
         let is_shown =
             |volume: &&Volume| volume.arrived && volume.known_to_provider && volume.further_extents.is_empty();
         let volume = part.volume.as_ref().filter(is_shown);
-        return Ok(match class {
-            "MSFT_Disk" => vec![disk_instance(disk)],
-            "MSFT_Volume" => volume.map(|volume| volume_instance(state, volume)).into_iter().collect(),
-            _ => Vec::new(),
-        });
+        return Ok(volume.map(|volume| volume_instance(state, volume)).into_iter().collect());
     }
-    let volume = volume_by_id(state, id)?;
-    let (device, number) = state.location_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
-    let disk = state.disk(device)?;
-    let is_basic = disk.volumes().all(|other| other.id != volume || other.further_extents.is_empty());
-    let is_asked = class == "MSFT_Partition" && is_basic;
-    let row = is_asked.then(|| partition_by_number(state, disk, number)).flatten();
-    Ok(row.into_iter().collect())
+    if object.is_of("MSFT_Volume") && asks_for("MSFT_Partition") {
+        let volume = volume_by_id(state, id)?;
+        let (device, number) = state.location_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
+        let is_basic = state.volume(volume)?.1.further_extents.is_empty();
+        let row = is_basic.then(|| partition_by_number(state, state.disk(device).ok()?, number)).flatten();
+        return Ok(row.into_iter().collect());
+    }
+    Ok(Vec::new())
 }
 
-/// The methods that are simulated: class, name and parameters.
-const METHODS: [(&str, &str, &[&str]); 17] = [
-    ("MSFT_Disk", "Initialize", &["PartitionStyle"]),
-    (
+/// The methods that are simulated.
+static METHODS: [Method; 16] = [
+    method("MSFT_Disk", "Initialize", "PartitionStyle"),
+    method(
         "MSFT_Disk",
         "CreatePartition",
-        &[
-            "Size",
-            "UseMaximumSize",
-            "Offset",
-            "Alignment",
-            "DriveLetter",
-            "AssignDriveLetter",
-            "MbrType",
-            "GptType",
-            "IsHidden",
-            "IsActive",
-        ],
+        "Size UseMaximumSize Offset DriveLetter AssignDriveLetter GptType IsHidden IsActive",
     ),
-    ("MSFT_Disk", "Clear", &["RemoveData", "RemoveOEM", "ZeroOutEntireDisk", "Sanitize", "RunAsJob"]),
-    ("MSFT_Disk", "Online", &[]),
-    ("MSFT_Disk", "Offline", &[]),
-    ("MSFT_Disk", "Refresh", &[]),
-    ("MSFT_Partition", "GetSupportedSize", &[]),
-    ("MSFT_Partition", "Resize", &["Size"]),
-    ("MSFT_Partition", "Online", &[]),
-    ("MSFT_Partition", "Offline", &[]),
-    ("MSFT_Partition", "AddAccessPath", &["AccessPath", "AssignDriveLetter"]),
-    ("MSFT_Partition", "RemoveAccessPath", &["AccessPath"]),
-    (
+    method("MSFT_Disk", "Clear", "RemoveData RemoveOEM ZeroOutEntireDisk Sanitize RunAsJob"),
+    method("MSFT_Disk", "Online", ""),
+    method("MSFT_Disk", "Offline", ""),
+    method("MSFT_Disk", "Refresh", ""),
+    method("MSFT_Partition", "GetSupportedSize", ""),
+    method("MSFT_Partition", "Resize", "Size"),
+    method("MSFT_Partition", "Online", ""),
+    method("MSFT_Partition", "Offline", ""),
+    method("MSFT_Partition", "AddAccessPath", "AccessPath AssignDriveLetter"),
+    method("MSFT_Partition", "RemoveAccessPath", "AccessPath"),
+    method(
         "MSFT_Volume",
         "Format",
-        &[
-            "FileSystem",
-            "FileSystemLabel",
-            "AllocationUnitSize",
-            "Full",
-            "Force",
-            "Compress",
-            "ShortFileNameSupport",
-            "SetIntegrityStreams",
-            "UseLargeFRS",
-            "DisableHeatGathering",
-            "IsDAX",
-            "RunAsJob",
-        ],
+        "FileSystem FileSystemLabel AllocationUnitSize Full Force Compress ShortFileNameSupport SetIntegrityStreams \
+         UseLargeFRS DisableHeatGathering IsDAX RunAsJob",
     ),
-    ("MSFT_Volume", "Flush", &[]),
-    ("MSFT_Volume", "Resize", &["Size", "RunAsJob"]),
-    ("MSFT_StorageSetting", "UpdateHostStorageCache", &[]),
-    ("MSFT_Disk", "SetAttributes", &["IsReadOnly", "Signature", "Guid"]),
+    method("MSFT_Volume", "Flush", ""),
+    method("MSFT_StorageSetting", "UpdateHostStorageCache", ""),
+    method("MSFT_Disk", "SetAttributes", "IsReadOnly"),
 ];
+
+/// How a method ends that starts no job.
+enum Ended {
+    Error(OsError),
+    Returned(Returned),
+}
+
+impl From<OsError> for Ended {
+    fn from(error: OsError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<u32> for Ended {
+    fn from(code: u32) -> Self {
+        Self::Returned(returned(code))
+    }
+}
 
 /// Starts a method of one of the provider's classes.
 pub(crate) fn call(
@@ -129,67 +122,58 @@ pub(crate) fn call(
     method: &str,
     given: &[(&str, Value)],
 ) -> OsResult<StartedCall> {
-    let known = |(class, name, _): &&(&str, &str, &[&str])| object.is_of(class) && name.eq_ignore_ascii_case(method);
-    let (class, method, parameters) = METHODS.iter().find(known).ok_or(OsError::WBEM_NOT_FOUND)?;
-    let arguments = Arguments::new(given, parameters)?;
-    // A BSTR without characters may be a null pointer.
-    if given.iter().any(|(_, value)| matches!(value, Value::Text(text) if text.is_empty())) {
-        return Err(OsError::WBEM_INVALID_PARAMETER);
+    match start(state, object, method, given) {
+        Ok(job) => Ok(StartedCall::Job(job)),
+        Err(Ended::Returned(returned)) => Ok(StartedCall::Done(returned)),
+        Err(Ended::Error(error)) => Err(error),
     }
-    if *class == "MSFT_StorageSetting" {
-        return Ok(start_job(state, None, JobAction::Rescan));
+}
+
+/// Starts the job of a method and returns its number.
+fn start(state: &mut State, object: &ObjectPath, method: &str, given: &[(&str, Value)]) -> Result<u64, Ended> {
+    let method = Method::find(&METHODS, object, method).ok_or(OsError::WBEM_NOT_FOUND)?;
+    let arguments = method.arguments(given)?;
+    // WMI refuses an empty text, because a BSTR without characters may be a null pointer.
+    if given.iter().any(|(_, value)| matches!(value, Value::Text(text) if text.is_empty())) {
+        return Err(OsError::WBEM_INVALID_PARAMETER.into());
+    }
+    if method.class == "MSFT_StorageSetting" {
+        return start_job(state, None, JobAction::Rescan);
     }
     let id = object.text("ObjectId").ok_or(ObjectPath::INVALID)?;
-    match *class {
+    match method.class {
         "MSFT_Disk" => {
             let device = disk_by_id(state, id)?;
-            call_disk(state, device, method, arguments)
+            call_disk(state, device, method.name, arguments)
         }
         "MSFT_Partition" => {
             let (device, number) = partition_by_id(state, id)?;
-            call_partition(state, device, number, method, arguments)
+            call_partition(state, device, number, method.name, arguments)
         }
         _ => {
             let volume = volume_by_id(state, id)?;
-            call_volume(state, volume, method, arguments)
+            call_volume(state, volume, method.name, arguments)
         }
     }
 }
 
-fn call_disk(state: &mut State, device: DeviceId, method: &str, arguments: Arguments<'_>) -> OsResult<StartedCall> {
+fn call_disk(state: &mut State, device: DeviceId, method: &str, arguments: Arguments<'_>) -> Result<u64, Ended> {
     let action = match method {
         "Initialize" => match arguments.u32("PartitionStyle")?.unwrap_or(2) {
             style @ (1 | 2) => JobAction::Initialize { gpt: style == 2 },
-            _ => return Ok(StartedCall::Done(returned(code::INVALID_PARAMETER))),
+            _ => return Err(code::INVALID_PARAMETER.into()),
         },
-        "CreatePartition" => match create_partition_arguments(arguments)? {
-            Ok(partition) => JobAction::CreatePartition(partition),
-            Err(refusal) => return Ok(StartedCall::Done(returned(refusal))),
-        },
+        "CreatePartition" => JobAction::CreatePartition(create_partition_arguments(arguments)?),
         "Clear" => JobAction::Clear { data: arguments.bool("RemoveData")?.unwrap_or(false) },
         "Online" => JobAction::SetOffline(false),
         "Offline" => JobAction::SetOffline(true),
-        "SetAttributes" => match arguments.bool("IsReadOnly")? {
-            Some(read_only) => JobAction::SetReadOnly(read_only),
-            // A signature or GUID. Changing them is not simulated.
-            None => return Ok(StartedCall::Done(returned(identity_refusal(state.disk(device)?)))),
-        },
-        _ => return Ok(StartedCall::Done(returned(refresh(state.disk_mut(device)?)))),
+        "SetAttributes" => JobAction::SetReadOnly(arguments.bool("IsReadOnly")?.ok_or(code::INVALID_PARAMETER)?),
+        _ => return Err(refresh(state.disk_mut(device)?).into()),
     };
-    Ok(start_job(state, Some(device), action))
+    start_job(state, Some(device), action)
 }
 
-/// Returns the code with which a new signature or GUID is refused.
-fn identity_refusal(disk: &Disk) -> u32 {
-    match disk.layout {
-        _ if disk.system => code::CRITICAL_DISK,
-        _ if disk.is_offline() => code::DISK_OFFLINE,
-        Layout::Raw => code::NOT_INITIALIZED,
-        _ => code::NOT_SUPPORTED,
-    }
-}
-
-/// Reads a disk again, unless the disk is offline or has no partition table.
+/// Refreshes the cache of a disk. Refuses a disk that is offline or has no partition table.
 fn refresh(disk: &mut Disk) -> u32 {
     if disk.is_offline() {
         return code::DISK_OFFLINE;
@@ -201,41 +185,25 @@ fn refresh(disk: &mut Disk) -> u32 {
     code::DONE
 }
 
-/// Returns the arguments of `CreatePartition`, or the code with which it refuses them whatever the disk is.
-fn create_partition_arguments(arguments: Arguments<'_>) -> OsResult<Result<NewPartition, u32>> {
+/// Returns the arguments of `CreatePartition`, or the code with which it refuses them on every disk.
+fn create_partition_arguments(arguments: Arguments<'_>) -> Result<NewPartition, Ended> {
     let size = arguments.u64("Size")?;
     if size.is_some() == arguments.bool("UseMaximumSize")?.unwrap_or(false) {
-        return Ok(Err(code::NO_SIZE_OR_TWO));
+        return Err(code::NO_SIZE_OR_TWO.into());
     }
     let letter = arguments.u16("DriveLetter")?.and_then(|letter| char::from_u32(letter.into()));
-    let assign = arguments.bool("AssignDriveLetter")?.unwrap_or(false);
-    if letter.is_some() && assign {
-        return Ok(Err(code::INVALID_PARAMETER));
+    if letter.is_some() && arguments.bool("AssignDriveLetter")?.unwrap_or(false) {
+        return Err(code::INVALID_PARAMETER.into());
     }
-    let gpt_type = match arguments.text("GptType")? {
-        None => None,
-        Some(kind) => match kind.trim_start_matches('{').trim_end_matches('}').parse() {
-            Ok(kind) => Some(kind),
-            Err(_) => return Ok(Err(code::INVALID_PARAMETER)),
-        },
-    };
-    let mbr_type = match arguments.u16("MbrType")?.map(u8::try_from) {
-        None => None,
-        Some(Ok(kind)) => Some(kind),
-        Some(Err(_)) => return Ok(Err(code::BAD_PARTITION_TYPE)),
-    };
-    let partition = NewPartition {
-        offset: arguments.u64("Offset")?,
-        alignment: arguments.u32("Alignment")?.map(u64::from),
-        size,
-        gpt_type,
-        mbr_type,
-        letter,
-        assign_letter: assign,
-        hidden: arguments.bool("IsHidden")?.unwrap_or(false),
-        active: arguments.bool("IsActive")?.unwrap_or(false),
-    };
-    Ok(Ok(partition))
+    // Only `false`, which csi-proxy passes, is simulated.
+    for flag in ["AssignDriveLetter", "IsHidden", "IsActive"] {
+        if arguments.bool(flag)?.unwrap_or(false) {
+            return Err(code::NOT_SUPPORTED.into());
+        }
+    }
+    let gpt_type = arguments.text("GptType")?.map(|kind| kind.trim_start_matches('{').trim_end_matches('}').parse());
+    let gpt_type = gpt_type.transpose().map_err(|_| code::INVALID_PARAMETER)?;
+    Ok(NewPartition { offset: arguments.u64("Offset")?, size, gpt_type, letter })
 }
 
 fn call_partition(
@@ -244,31 +212,31 @@ fn call_partition(
     number: u32,
     method: &str,
     arguments: Arguments<'_>,
-) -> OsResult<StartedCall> {
+) -> Result<u64, Ended> {
     match method {
         "GetSupportedSize" => {
-            let (smallest, largest) = match supported_size(state.disk(device)?, number) {
-                Ok(range) => range,
-                Err(refusal) => return Ok(StartedCall::Done(returned(refusal))),
-            };
+            let (smallest, largest) = supported_size(state.disk(device)?, number)?;
             let mut answer = returned(code::DONE);
             answer.out = row("__PARAMETERS", "", [("SizeMin", long(smallest)), ("SizeMax", long(largest))]);
-            Ok(StartedCall::Done(answer))
+            Err(Ended::Returned(answer))
         }
-        "Resize" => resize(state, device, number, arguments),
+        "Resize" => {
+            let size = arguments.u64("Size")?.filter(|size| *size > 0).ok_or(code::INVALID_PARAMETER)?;
+            start_job(state, Some(device), JobAction::Resize { partition: number, size })
+        }
         "AddAccessPath" | "RemoveAccessPath" => {
             let path = arguments.text("AccessPath")?.unwrap_or_default();
             let code = change_access_path(state, device, number, method == "AddAccessPath", path);
-            Ok(StartedCall::Done(returned(code)))
+            Err(code.into())
         }
-        _ => Ok(StartedCall::Done(returned(set_volume_offline(state, device, number, method == "Offline")))),
+        _ => Err(set_volume_offline(state, device, number, method == "Offline").into()),
     }
 }
 
-/// Mounts the volume of a partition at an empty directory, or removes its mount point there. The path needs no final
+/// Adds or removes an access path: a directory where the volume of the partition is mounted. The path needs no final
 /// backslash. Drive letters are not simulated.
 fn change_access_path(state: &mut State, device: DeviceId, number: u32, add: bool, path: &str) -> u32 {
-    let part = state.disk(device).ok().and_then(|disk| disk.partitions.iter().find(|part| part.number == number));
+    let part = state.disk(device).ok().and_then(|disk| disk.partition(number));
     let Some(volume) = part.and_then(|part| part.volume.as_ref()).filter(|volume| volume.arrived) else {
         return code::FAILED;
     };
@@ -293,10 +261,10 @@ fn change_access_path(state: &mut State, device: DeviceId, number: u32, add: boo
 /// Dismounts the volume of a data partition and takes it offline, or makes it arrive and brings it online.
 fn set_volume_offline(state: &mut State, device: DeviceId, number: u32, offline: bool) -> u32 {
     let Ok(disk) = state.disk(device) else { return code::FAILED };
-    let part = disk.partitions.iter().find(|part| part.number == number);
-    let Some(volume) = part.and_then(|part| part.volume.as_ref()).map(|volume| volume.id) else {
+    let Some(volume) = disk.partition(number).and_then(|part| part.volume.as_ref()) else {
         return code::NO_DATA_PARTITION;
     };
+    let volume = volume.id;
     if disk.is_offline() {
         return code::FAILED;
     }
@@ -314,34 +282,26 @@ fn set_volume_offline(state: &mut State, device: DeviceId, number: u32, offline:
     }
 }
 
-fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Arguments<'_>) -> OsResult<StartedCall> {
-    let (device, number) = state.location_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
+fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Arguments<'_>) -> Result<u64, Ended> {
+    let (device, _) = state.location_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
     match method {
         "Format" => {
             let kind = arguments.text("FileSystem")?.unwrap_or("NTFS").to_owned();
             let label = arguments.text("FileSystemLabel")?.unwrap_or_default().to_owned();
             if !arguments.bool("Force")?.unwrap_or(false) && state.is_volume_open(volume) {
-                return Ok(StartedCall::Done(returned(code::ACCESS_DENIED)));
+                return Err(code::ACCESS_DENIED.into());
             }
             let cluster_size = arguments.u32("AllocationUnitSize")?;
             let action = JobAction::Format(FormatArguments { volume, kind, label, cluster_size });
-            Ok(start_job(state, Some(device), action))
+            start_job(state, Some(device), action)
         }
-        "Resize" => resize(state, device, number, arguments),
         // "Flush"
-        _ if state.volume(volume)?.1.health == Health::Unreadable => Ok(StartedCall::Done(returned(code::FAILED))),
-        _ => Ok(StartedCall::Done(returned(code::DONE))),
+        _ if state.volume(volume)?.1.health == Health::Unreadable => Err(code::FAILED.into()),
+        _ => Err(code::DONE.into()),
     }
 }
 
-fn resize(state: &mut State, device: DeviceId, partition: u32, arguments: Arguments<'_>) -> OsResult<StartedCall> {
-    Ok(match arguments.u64("Size")? {
-        Some(size) if size > 0 => start_job(state, Some(device), JobAction::Resize { partition, size }),
-        _ => StartedCall::Done(returned(code::INVALID_PARAMETER)),
-    })
-}
-
-fn start_job(state: &mut State, device: Option<DeviceId>, action: JobAction) -> StartedCall {
+fn start_job(state: &mut State, device: Option<DeviceId>, action: JobAction) -> Result<u64, Ended> {
     let timing = state.timing;
     let takes = match &action {
         JobAction::Initialize { .. } | JobAction::Clear { .. } => timing.initialize,
@@ -352,26 +312,20 @@ fn start_job(state: &mut State, device: Option<DeviceId>, action: JobAction) -> 
         JobAction::Rescan => timing.rescan,
         JobAction::Remote { .. } => Duration::ZERO,
     };
-    match state.start(device, action, takes) {
-        Ok(job) => StartedCall::Job(job),
-        Err(code) => StartedCall::Done(returned(code)),
-    }
+    Ok(state.start(device, action, takes)?)
 }
 
 impl State {
     /// Returns whether a file on the volume is open.
     fn is_volume_open(&self, volume: Uuid) -> bool {
-        let on = crate::state::FsId::Volume(volume);
-        self.handles
-            .values()
-            .any(|opened| matches!(&opened.object, crate::files::handles::Object::File { fs, .. } if *fs == on))
+        let on = FsId::Volume(volume);
+        self.handles.values().any(|opened| matches!(opened.object, Object::File { fs, .. } if fs == on))
     }
 }
 
 /// Returns the disks that the provider knows.
 fn known_disks(state: &State) -> impl Iterator<Item = (DeviceId, &Disk)> {
-    let disks = state.disks.iter().map(|(device, disk)| (*device, disk));
-    disks.filter(|(_, disk)| disk.visible && disk.known_to_provider)
+    state.visible_disks().filter(|(_, disk)| disk.known_to_provider)
 }
 
 fn disk_by_id(state: &State, id: &str) -> OsResult<DeviceId> {

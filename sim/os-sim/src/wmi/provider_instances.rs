@@ -33,7 +33,7 @@ fn machine() -> Uuid {
     Uuid::from_u128(0x5f3e_9d4c_1111_11ef_8000_8061_6e6f_6963)
 }
 
-/// Returns a 64-bit integer as WMI passes it, which is as text.
+/// Returns a 64-bit integer as a text, as WMI passes it.
 pub(crate) fn long(number: u64) -> Value {
     Value::Text(number.to_string())
 }
@@ -62,15 +62,9 @@ pub(crate) fn disk_instance(disk: &Disk) -> Instance {
         Layout::Gpt { id, .. } => text(format!("{{{id}}}")),
         _ => Value::Null,
     };
-    let signature = match disk.layout {
-        Layout::Mbr { signature } => Value::U32(signature),
-        _ => Value::Null,
-    };
     let unique_id = disk.identifiers.as_ref().and_then(|all| best_identifier(all)).map(|best| hex::encode(&best.bytes));
     let location = if disk.location.is_empty() { Value::Null } else { text(&*disk.location) };
     let serial = disk.provider_serial.as_deref().or(disk.serial.as_deref());
-    let allocated: u64 = disk.partitions.iter().map(|part| part.length).sum();
-    let parts = u32::try_from(disk.partitions.len()).unwrap_or(u32::MAX);
     row(
         "MSFT_Disk",
         &id,
@@ -80,32 +74,21 @@ pub(crate) fn disk_instance(disk: &Disk) -> Instance {
             ("Number", Value::U32(disk.number)),
             ("Path", text(disk.interface())),
             ("Location", location),
-            ("FriendlyName", text(format!("{} {}", disk.vendor.trim(), disk.product.trim()))),
-            ("Manufacturer", text(&*disk.vendor)),
-            ("Model", text(&*disk.product)),
             ("SerialNumber", serial.map_or(Value::Null, text)),
             ("BusType", Value::U32(disk.bus)),
             ("Size", long(disk.provider_cache.size)),
-            ("AllocatedSize", long(allocated)),
-            ("LogicalSectorSize", Value::U32(u32::try_from(disk.sector).unwrap_or(u32::MAX))),
-            ("PhysicalSectorSize", Value::U32(4096)),
             ("IsOffline", Value::Bool(offline)),
             ("IsReadOnly", Value::Bool(read_only)),
             ("IsSystem", Value::Bool(disk.system)),
             ("IsBoot", Value::Bool(disk.system)),
-            ("BootFromDisk", Value::Bool(disk.system)),
-            ("IsClustered", Value::Bool(false)),
             ("PartitionStyle", Value::U32(style)),
             ("Guid", guid),
-            ("Signature", signature),
-            ("NumberOfPartitions", Value::U32(parts)),
             ("LargestFreeExtent", long(disk.largest_gap().map_or(0, |(_, length)| length))),
-            ("HealthStatus", Value::U32(0)),
         ],
     )
 }
 
-/// Returns the identifier that is shown as `UniqueId`: the first one of the best type.
+/// Returns the identifier for `UniqueId`: the first identifier of the best type.
 fn best_identifier(identifiers: &[Identifier]) -> Option<&Identifier> {
     const BY_QUALITY: [u32; 5] = [8, 3, 2, 1, 0];
     BY_QUALITY.iter().find_map(|kind| identifiers.iter().find(|identifier| identifier.kind == *kind))
@@ -113,7 +96,7 @@ fn best_identifier(identifiers: &[Identifier]) -> Option<&Identifier> {
 
 /// Returns the instance of the partition with `number`.
 pub(crate) fn partition_by_number(state: &State, disk: &Disk, number: u32) -> Option<Instance> {
-    disk.partitions.iter().find(|part| part.number == number).map(|part| partition_instance(state, disk, part))
+    disk.partition(number).map(|part| partition_instance(state, disk, part))
 }
 
 /// Returns the instance of a partition.
@@ -130,7 +113,7 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
         PartitionKind::Gpt(kind) => (text(format!("{{{kind}}}")), Value::Null),
         PartitionKind::Mbr(kind) => (Value::Null, Value::U32(kind.into())),
     };
-    // The order of the offsets, which the numbers in the table need not have.
+    // PartitionNumber counts by offset. The numbers in the partition table may have another order.
     let number = 1 + disk.partitions.iter().filter(|other| other.offset < part.offset).count();
     let guid = if mbr == Value::Null { text(format!("{{{}}}", part.id)) } else { Value::Null };
     row(
@@ -138,7 +121,6 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
         &id,
         [
             ("ObjectId", text(&*id)),
-            ("DiskId", text(disk.interface())),
             ("DiskNumber", Value::U32(disk.number)),
             ("PartitionNumber", Value::U32(u32::try_from(number).unwrap_or(u32::MAX))),
             ("GptType", gpt),
@@ -151,14 +133,12 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
             ("IsReadOnly", Value::Bool(disk.is_read_only())),
             ("IsSystem", Value::Bool(disk.system)),
             ("IsBoot", Value::Bool(disk.system)),
-            ("IsHidden", Value::Bool(false)),
-            ("OperationalStatus", Value::U32(if is_offline { 4 } else { 1 })),
         ],
     )
 }
 
-/// Returns the instance of a volume. It shows no file system if Windows cannot read one: the volume may be raw, locked,
-/// encrypted or unreadable. No operation depends on that.
+/// Returns the instance of a volume. It has no file system if the volume is raw, locked or unreadable. No operation depends
+/// on that.
 pub(crate) fn volume_instance(state: &State, volume: &Volume) -> Instance {
     let id = volume_id(volume);
     let mounted = volume.mounted().ok().filter(|_| state.check_unlocked(volume.id).is_ok());
@@ -181,10 +161,8 @@ pub(crate) fn volume_instance(state: &State, volume: &Volume) -> Instance {
             ("FileSystemType", Value::U32(kind_number)),
             ("FileSystemLabel", text(mounted.map_or("", |file_system| &file_system.label))),
             ("AllocationUnitSize", Value::U32(if mounted.is_some() { 4096 } else { 0 })),
-            ("DriveType", Value::U32(3)),
             ("Size", long(mounted.map_or(0, FileSystem::total))),
             ("SizeRemaining", long(mounted.map_or(0, FileSystem::free))),
-            ("HealthStatus", Value::U32(0)),
         ],
     )
 }

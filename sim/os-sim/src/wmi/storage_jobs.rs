@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os::abi::{BASIC_DATA, DiskAttributes, MSFT_RESERVED};
+use os::abi::{BASIC_DATA, DiskAttributes};
 use os::{OsResult, Returned, Uuid, Value};
 
 use crate::disks::mount_manager::{Mount, MountPoint};
@@ -12,15 +12,16 @@ use crate::state::{Callback, DeviceId, Event, State};
 use crate::wmi::method_call::returned;
 use crate::wmi::provider_instances::partition_by_number;
 use crate::wmi::return_value as code;
+use crate::wmi::wql::ObjectPath;
 
 /// The result of a job, kept for the caller that waits for it.
 pub(crate) type JobResult = OsResult<Returned>;
 
 /// A running job.
+#[derive(Clone)]
 pub(crate) struct Job {
     pub device: Option<DeviceId>,
     action: JobAction,
-    /// When it began and how long it takes.
     begun: Duration,
     takes: Duration,
     /// Whether the caller still waits for the result.
@@ -49,7 +50,7 @@ pub(crate) enum JobAction {
     Rescan,
     /// A call that uses the network.
     Remote {
-        object: String,
+        object: ObjectPath,
         method: String,
         arguments: Vec<(String, Value)>,
     },
@@ -59,15 +60,10 @@ pub(crate) enum JobAction {
 #[derive(Clone, Debug)]
 pub(crate) struct NewPartition {
     pub offset: Option<u64>,
-    pub alignment: Option<u64>,
     /// `None` for the largest free range.
     pub size: Option<u64>,
     pub gpt_type: Option<Uuid>,
-    pub mbr_type: Option<u8>,
     pub letter: Option<char>,
-    pub assign_letter: bool,
-    pub hidden: bool,
-    pub active: bool,
 }
 
 /// The arguments of `Format`.
@@ -82,15 +78,11 @@ pub(crate) struct FormatArguments {
 /// The smallest disk on which the provider writes a GPT.
 const MIN_GPT_DISK: u64 = 32 << 20;
 
-/// The default type of an MBR partition: "huge".
+/// The type of a new MBR partition: "huge".
 const MBR_HUGE: u8 = 6;
 
-/// The size of a physical sector.
-const PHYSICAL_SECTOR: u32 = 4096;
-
 impl Job {
-    /// Returns how the job locks a volume. A format locks its volume first and then dismounts it; until it ends, opening
-    /// the volume fails.
+    /// Returns how the job locks a volume. A format locks its volume, dismounts it halfway, and unlocks it at its end.
     pub(crate) fn volume_lock(&self, id: Uuid, now: Duration) -> Option<VolumeLock> {
         match &self.action {
             JobAction::Format(format) if format.volume != id => None,
@@ -106,7 +98,7 @@ impl State {
     pub(crate) fn start(&mut self, device: Option<DeviceId>, action: JobAction, takes: Duration) -> Result<u64, u32> {
         if device.is_some() && self.jobs.values().any(|job| job.device == device) {
             return Err(match action {
-                // "In use" is not among the return values of these methods.
+                // "In use" (6) is not a documented return value of these methods.
                 JobAction::Format(_) => code::ACCESS_DENIED,
                 JobAction::Resize { .. } => code::FAILED,
                 _ => code::IN_USE,
@@ -136,7 +128,7 @@ impl State {
         self.callbacks.extend(job.callbacks);
     }
 
-    /// Returns the code with which the provider refuses an action. Checked when a job starts and again when it ends.
+    /// Returns the code with which the provider refuses an action. Called when a job starts and again when it ends.
     fn refusal(&self, device: Option<DeviceId>, action: &JobAction) -> Option<u32> {
         let device = device?;
         let Ok(disk) = self.disk(device) else { return Some(code::FAILED) };
@@ -173,12 +165,8 @@ impl State {
         if file_system_name(&format.kind).is_none() {
             return Some(code::FILE_SYSTEM_NOT_SUPPORTED);
         }
-        match format.cluster_size {
-            Some(size) if !size.is_power_of_two() || !(512..=2 << 20).contains(&size) => {
-                return Some(code::BAD_CLUSTER_SIZE);
-            }
-            Some(size) if size < PHYSICAL_SECTOR => return Some(code::CLUSTER_BELOW_SECTOR),
-            _ => {}
+        if format.cluster_size.is_some_and(|size| !size.is_power_of_two() || !(512..=2 << 20).contains(&size)) {
+            return Some(code::BAD_CLUSTER_SIZE);
         }
         let is_writable = match volume.writability {
             Writability::Writable => true,
@@ -192,68 +180,71 @@ impl State {
     }
 
     fn perform(&mut self, device: Option<DeviceId>, action: JobAction) -> JobResult {
-        Ok(match (action, device) {
+        let code = match (action, device) {
             (JobAction::Remote { object, method, arguments }, _) => {
                 let arguments: Vec<_> = arguments.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-                return self.call_remote(&object.parse()?, &method, &arguments);
+                return self.call_remote(&object, &method, &arguments);
             }
-            (JobAction::Rescan, _) => {
-                self.refresh_provider();
-                returned(code::DONE)
-            }
+            (JobAction::Rescan, _) => self.refresh_provider(),
             (JobAction::Initialize { gpt }, Some(device)) => self.initialize(device, gpt),
             (JobAction::Clear { .. }, Some(device)) => self.clear(device),
-            (JobAction::CreatePartition(partition), Some(device)) => self.create_partition(device, &partition),
-            (JobAction::Format(format), _) => returned(self.format(format.volume, &format.kind, &format.label)),
-            (JobAction::Resize { partition, size }, Some(device)) => returned(self.resize(device, partition, size)),
+            (JobAction::CreatePartition(partition), Some(device)) => {
+                return Ok(self.create_partition(device, &partition));
+            }
+            (JobAction::Format(format), _) => self.format(format.volume, &format.kind, &format.label),
+            (JobAction::Resize { partition, size }, Some(device)) => self.resize(device, partition, size),
             (JobAction::SetOffline(offline), Some(device)) => {
-                returned(self.set_attribute(device, DiskAttributes::OFFLINE, offline))
+                self.set_attribute(device, DiskAttributes::OFFLINE, offline)
             }
             (JobAction::SetReadOnly(read_only), Some(device)) => {
-                returned(self.set_attribute(device, DiskAttributes::READ_ONLY, read_only))
+                self.set_attribute(device, DiskAttributes::READ_ONLY, read_only)
             }
-            (_, None) => returned(code::FAILED),
-        })
+            (_, None) => code::FAILED,
+        };
+        Ok(returned(code))
     }
 
-    fn initialize(&mut self, device: DeviceId, gpt: bool) -> Returned {
-        let (id, reserved) = (self.fresh_uuid(), self.fresh_uuid());
-        let Ok(disk) = self.disk_mut(device) else { return returned(code::FAILED) };
+    fn initialize(&mut self, device: DeviceId, gpt: bool) -> u32 {
+        let id = self.fresh_uuid();
+        let reserved = self.fresh_uuid();
+        let Ok(disk) = self.disk_mut(device) else { return code::FAILED };
         if gpt {
             disk.write_gpt(id, reserved);
         } else {
             disk.layout = Layout::Mbr { signature: id.as_fields().0 };
         }
-        returned(code::DONE)
+        code::DONE
     }
 
     /// Removes the partition table and all partitions.
-    fn clear(&mut self, device: DeviceId) -> Returned {
+    fn clear(&mut self, device: DeviceId) -> u32 {
         self.dismount(device);
-        let Ok(disk) = self.disk_mut(device) else { return returned(code::FAILED) };
+        let Ok(disk) = self.disk_mut(device) else { return code::FAILED };
         disk.layout = Layout::Raw;
         disk.partitions.clear();
         disk.provider_reads_partitions();
-        returned(code::DONE)
+        code::DONE
     }
 
     fn create_partition(&mut self, device: DeviceId, wanted: &NewPartition) -> Returned {
-        let (id, volume) = (self.fresh_uuid(), self.fresh_uuid());
-        let (letter, path_in_use) = self.letter_of(wanted);
+        let id = self.fresh_uuid();
+        let volume = self.fresh_uuid();
+        let letter = wanted.letter.filter(|letter| self.letter(*letter).is_none());
+        let is_taken = wanted.letter.is_some() && letter.is_none();
         let Ok(disk) = self.disk_mut(device) else { return returned(code::FAILED) };
         let Some((offset, size)) = place(disk, wanted) else { return returned(code::NO_SPACE) };
         let kind = match disk.layout {
             Layout::Gpt { .. } => PartitionKind::Gpt(wanted.gpt_type.unwrap_or(BASIC_DATA)),
-            _ => PartitionKind::Mbr(wanted.mbr_type.unwrap_or(MBR_HUGE)),
+            _ => PartitionKind::Mbr(MBR_HUGE),
         };
         let number = disk.add_partition(offset, size, kind, id);
         let Some(part) = disk.partition_mut(number) else { return returned(code::FAILED) };
-        if part.holds_volume() && !wanted.hidden {
+        if part.holds_volume() {
             part.volume = Some(Volume { writability: Writability::NotYet, ..Volume::new(volume) });
             self.mounts.extend(letter.map(|letter| Mount { volume, point: MountPoint::Letter(letter) }));
         }
         self.announce_volumes(device);
-        let mut returned = returned(if path_in_use { code::PATH_IN_USE } else { code::DONE });
+        let mut returned = returned(if is_taken { code::PATH_IN_USE } else { code::DONE });
         if let Some(created) = self.disks.get(&device).and_then(|disk| partition_by_number(self, disk, number)) {
             let created = Value::Object(Box::new(created));
             returned.out.properties.insert("CreatedPartition".into(), created);
@@ -261,25 +252,11 @@ impl State {
         returned
     }
 
-    /// Returns the drive letter for a new partition, and whether the letter that it was to get is taken.
-    fn letter_of(&self, wanted: &NewPartition) -> (Option<char>, bool) {
-        let is_free = |letter: &char| self.letter(*letter).is_none();
-        match wanted.letter {
-            Some(letter) if is_free(&letter) => (Some(letter.to_ascii_uppercase()), false),
-            Some(_) => (None, true),
-            None if wanted.assign_letter => (('D'..='Z').find(is_free), false),
-            None => (None, false),
-        }
-    }
-
     /// Formats a volume. Its content is lost.
     pub(crate) fn format(&mut self, id: Uuid, kind: &str, label: &str) -> u32 {
         let Some((device, number)) = self.location_of(id) else { return code::FAILED };
         let Some(kind) = file_system_name(kind) else { return code::INVALID_PARAMETER };
-        let Some(part) = self.disks.get(&device).and_then(|disk| disk.partitions.iter().find(|p| p.number == number))
-        else {
-            return code::FAILED;
-        };
+        let Some(part) = self.disks[&device].partition(number) else { return code::FAILED };
         let mut file_system = self.make_file_system(kind, part.length);
         label.clone_into(&mut file_system.label);
         let Ok(volume) = self.volume_mut(id) else { return code::FAILED };
@@ -316,14 +293,14 @@ impl State {
         code::DONE
     }
 
-    /// Updates all that the provider has cached.
-    fn refresh_provider(&mut self) {
-        let shown: Vec<DeviceId> =
-            self.disks.iter().filter(|(_, disk)| disk.visible).map(|(device, _)| *device).collect();
-        for device in shown {
+    /// Updates the provider's cache of all disks.
+    fn refresh_provider(&mut self) -> u32 {
+        let visible: Vec<DeviceId> = self.visible_disks().map(|(device, _)| device).collect();
+        for device in visible {
             self.provider_learns(device);
             self.disks.entry(device).and_modify(Disk::refresh);
         }
+        code::DONE
     }
 
     /// Makes Windows detect the attached disks that it has not detected yet.
@@ -341,7 +318,7 @@ impl State {
 /// Returns the smallest and the largest size to which a partition can be resized, from the provider's cache, or the code
 /// with which the provider refuses to resize it.
 pub(crate) fn supported_size(disk: &Disk, partition: u32) -> Result<(u64, u64), u32> {
-    let part = disk.partitions.iter().find(|part| part.number == partition).ok_or(code::FAILED)?;
+    let part = disk.partition(partition).ok_or(code::FAILED)?;
     let volume = part.volume.as_ref().ok_or(code::NOT_SUPPORTED)?;
     let used = match volume.file_system.as_ref() {
         _ if volume.offline || volume.health != Health::Readable || volume.recognised.is_some() => {
@@ -356,12 +333,6 @@ pub(crate) fn supported_size(disk: &Disk, partition: u32) -> Result<(u64, u64), 
 }
 
 fn resize_refusal(disk: &Disk, partition: u32, size: u64) -> Option<u32> {
-    let part = disk.partitions.iter().find(|part| part.number == partition);
-    let unreadable =
-        part.and_then(|part| part.volume.as_ref()).is_some_and(|volume| volume.health == Health::Unreadable);
-    if unreadable && part.is_some_and(|part| size < part.length) {
-        return Some(code::VOLUME_WITH_ERRORS);
-    }
     match supported_size(disk, partition) {
         Err(refusal) => Some(refusal),
         Ok((smallest, largest)) => (size < smallest || size > largest).then_some(code::SIZE_NOT_SUPPORTED),
@@ -372,17 +343,7 @@ fn create_partition_refusal(disk: &Disk, wanted: &NewPartition) -> Option<u32> {
     match disk.layout {
         Layout::Raw | Layout::Superfloppy => return Some(code::NOT_INITIALIZED),
         Layout::Mbr { .. } if wanted.gpt_type.is_some() => return Some(code::WRONG_STYLE),
-        Layout::Gpt { .. } if wanted.mbr_type.is_some() || wanted.active => return Some(code::WRONG_STYLE),
-        Layout::Gpt { .. } if wanted.gpt_type == Some(MSFT_RESERVED) => return Some(code::BAD_PARTITION_TYPE),
         Layout::Mbr { .. } | Layout::Gpt { .. } => {}
-    }
-    if wanted.alignment.is_some_and(|alignment| alignment == 0 || !alignment.is_multiple_of(SECTOR)) {
-        return Some(code::BAD_ALIGNMENT);
-    }
-    if let (Some(offset), Some(alignment)) = (wanted.offset, wanted.alignment)
-        && !offset.is_multiple_of(alignment)
-    {
-        return Some(code::BAD_OFFSET);
     }
     if wanted.size.is_some_and(|size| size == 0 || !size.is_multiple_of(SECTOR)) {
         return Some(code::SIZE_NOT_SUPPORTED);
@@ -393,12 +354,11 @@ fn create_partition_refusal(disk: &Disk, wanted: &NewPartition) -> Option<u32> {
     (!place(disk, wanted).is_some_and(fits)).then_some(code::NO_SPACE)
 }
 
-/// Returns the offset and the size of a new partition. An offset without an alignment is rounded to the default one.
+/// Returns the offset and the size of a new partition. The offset is rounded to the default alignment.
 fn place(disk: &Disk, wanted: &NewPartition) -> Option<(u64, u64)> {
     let (gap, available) = disk.largest_gap()?;
     let offset = match wanted.offset {
         None => gap,
-        Some(offset) if wanted.alignment.is_some() => offset,
         Some(offset) => offset.checked_add(ALIGNMENT / 2)? / ALIGNMENT * ALIGNMENT,
     };
     Some((offset, wanted.size.unwrap_or_else(|| available.saturating_sub(offset.saturating_sub(gap)))))

@@ -1,15 +1,13 @@
 //! WQL: the part of the language that csi-proxy uses.
 //!
-//! It has two forms: `SELECT a, b | * FROM Class [WHERE ...]`, with comparisons of a property with a literal, `AND`,
-//! `OR` and parentheses, and `ASSOCIATORS OF {path} [WHERE AssocClass = A ResultClass = B]`. Everything else is an error
-//! and not an empty result, because a query that works here must work on Windows. A property that the class does not
-//! have is an error too, and so is a literal of another type.
+//! It has two forms: `SELECT a, b | * FROM Class [WHERE a = literal AND b <> literal ...]`, and
+//! `ASSOCIATORS OF {path} [WHERE AssocClass = A ResultClass = B]`. Any other query is an error and not an empty result,
+//! because a query that works here must work on Windows. An unknown property and a literal of the wrong type are errors
+//! too.
 
 mod lexer;
 mod object_path;
 mod schema;
-
-use std::cmp::Ordering;
 
 use os::{Instance, Namespace, OsError, OsResult, Value};
 
@@ -33,7 +31,8 @@ pub struct Select {
     pub class: &'static str,
     /// The requested properties, spelled as in the schema; `None` for all.
     properties: Option<Vec<&'static str>>,
-    condition: Option<Condition>,
+    /// The conditions, all of which an object must meet.
+    conditions: Vec<Condition>,
 }
 
 /// The objects associated with one object.
@@ -47,26 +46,17 @@ pub struct Associators {
     pub result: Option<&'static str>,
 }
 
+/// A comparison of a property with a literal.
 #[derive(Clone, Debug, PartialEq)]
-enum Condition {
-    All(Vec<Condition>),
-    Any(Vec<Condition>),
-    Compare { property: &'static str, how: Comparison, with: Literal },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
+struct Condition {
+    property: &'static str,
+    /// Whether the property must equal the literal, or must differ from it.
+    is_equal: bool,
+    literal: Literal,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Literal {
-    Null,
     Bool(bool),
     Number(i128),
     Text(String),
@@ -75,15 +65,15 @@ enum Literal {
 impl Query {
     /// Parses `text`, a query in `namespace`.
     ///
-    /// Errors: `WBEM_INVALID_CLASS` for a class that the namespace does not have, `WBEM_INVALID_QUERY` for all else.
+    /// Errors: `WBEM_INVALID_CLASS` for a class that the namespace does not have, otherwise `WBEM_INVALID_QUERY`.
     pub fn parse(namespace: Namespace, text: &str) -> OsResult<Self> {
         let tokens = tokens(text)?;
-        let mut parser = Parser { namespace, depth: 0, rest: &tokens };
-        let query = if parser.take_word("SELECT") {
+        let mut parser = Parser { namespace, rest: &tokens };
+        let query = if parser.take("SELECT") {
             Self::Select(parser.select()?)
         } else {
-            parser.expect_word("ASSOCIATORS")?;
-            parser.expect_word("OF")?;
+            parser.expect("ASSOCIATORS")?;
+            parser.expect("OF")?;
             Self::Associators(parser.associators()?)
         };
         if parser.rest.is_empty() { Ok(query) } else { Err(OsError::WBEM_INVALID_QUERY) }
@@ -99,7 +89,7 @@ pub fn evaluate(query: &Query, rows: Vec<Instance>) -> Vec<Instance> {
         Query::Associators(_) => rows,
         Query::Select(select) => rows
             .into_iter()
-            .filter(|row| select.condition.as_ref().is_none_or(|condition| condition.holds(row, select.class)))
+            .filter(|row| select.conditions.iter().all(|condition| condition.holds(row, select.class)))
             .map(|row| select.project(row))
             .collect(),
     }
@@ -120,29 +110,15 @@ impl Select {
 
 impl Condition {
     fn holds(&self, row: &Instance, class: &str) -> bool {
-        match self {
-            Self::All(conditions) => conditions.iter().all(|condition| condition.holds(row, class)),
-            Self::Any(conditions) => conditions.iter().any(|condition| condition.holds(row, class)),
-            Self::Compare { property: name, how, with } => how.holds(&property(row, class, name), with),
-        }
-    }
-}
-
-impl Comparison {
-    fn holds(self, value: &Value, with: &Literal) -> bool {
-        if *with == Literal::Null {
-            return (self == Self::Equal) == (*value == Value::Null);
-        }
-        // A comparison with NULL is never true, whether for equality or inequality.
-        let Some(ordering) = compare(value, with) else { return false };
-        match self {
-            Self::Equal => ordering == Ordering::Equal,
-            Self::NotEqual => ordering != Ordering::Equal,
-            Self::Less => ordering == Ordering::Less,
-            Self::LessOrEqual => ordering != Ordering::Greater,
-            Self::Greater => ordering == Ordering::Greater,
-            Self::GreaterOrEqual => ordering != Ordering::Less,
-        }
+        let is_equal = match (property(row, class, self.property), &self.literal) {
+            (Value::Bool(value), Literal::Bool(with)) => value == *with,
+            (Value::U32(value), Literal::Number(with)) => i128::from(value) == *with,
+            (Value::Text(value), Literal::Number(with)) => value.parse() == Ok(*with),
+            (Value::Text(value), Literal::Text(with)) => value.to_lowercase() == with.to_lowercase(),
+            // A comparison with NULL is never true, whether for equality or inequality.
+            _ => return false,
+        };
+        is_equal == self.is_equal
     }
 }
 
@@ -154,30 +130,15 @@ fn property(row: &Instance, class: &str, name: &str) -> Value {
     }
 }
 
-fn compare(value: &Value, with: &Literal) -> Option<Ordering> {
-    match (value, with) {
-        (Value::Bool(value), Literal::Bool(with)) => Some(value.cmp(with)),
-        (Value::U32(value), Literal::Number(with)) => Some(i128::from(*value).cmp(with)),
-        (Value::Text(value), Literal::Number(with)) => Some(value.parse::<i128>().ok()?.cmp(with)),
-        (Value::Text(value), Literal::Text(with)) => Some(value.to_lowercase().cmp(&with.to_lowercase())),
-        _ => None,
-    }
-}
-
-/// The maximum nesting of parentheses: far more than any query needs, and safe for the stack of a thread.
-const MAX_NESTING: usize = 64;
-
 struct Parser<'a> {
     namespace: Namespace,
-    /// The number of open parentheses.
-    depth: usize,
     rest: &'a [Token],
 }
 
 impl Parser<'_> {
     fn select(&mut self) -> OsResult<Select> {
         let names = self.property_names()?;
-        self.expect_word("FROM")?;
+        self.expect("FROM")?;
         let class = self.class()?;
         let properties = match names {
             None => None,
@@ -187,23 +148,29 @@ impl Parser<'_> {
                 Some(known.ok_or(OsError::WBEM_INVALID_QUERY)?)
             }
         };
-        let condition = if self.take_word("WHERE") { Some(self.any_of(class)?) } else { None };
-        Ok(Select { class: class.name, properties, condition })
+        let mut conditions = Vec::new();
+        if self.take("WHERE") {
+            conditions.push(self.condition(class)?);
+            while self.take("AND") {
+                conditions.push(self.condition(class)?);
+            }
+        }
+        Ok(Select { class: class.name, properties, conditions })
     }
 
     fn property_names(&mut self) -> OsResult<Option<Vec<String>>> {
-        if self.take_sign("*") {
+        if self.take("*") {
             return Ok(None);
         }
         let mut names = vec![self.word()?];
-        while self.take_sign(",") {
+        while self.take(",") {
             names.push(self.word()?);
         }
         Ok(Some(names))
     }
 
     fn associators(&mut self) -> OsResult<Associators> {
-        self.expect_sign("{")?;
+        self.expect("{")?;
         let length = self.rest.iter().position(|token| *token == Token::Sign("}"));
         let (path, after) = self.rest.split_at(length.ok_or(OsError::WBEM_INVALID_QUERY)?);
         let object = ObjectPath::from_tokens(path).ok_or(OsError::WBEM_INVALID_QUERY)?;
@@ -211,18 +178,18 @@ impl Parser<'_> {
         self.rest = &after[1..];
 
         let mut query = Associators { object, association: None, result: None };
-        if !self.take_word("WHERE") {
+        if !self.take("WHERE") {
             return Ok(query);
         }
-        // The conditions follow one another without AND.
+        // There is no AND between the conditions.
         while !self.rest.is_empty() {
-            let wanted = if self.take_word("AssocClass") {
+            let wanted = if self.take("AssocClass") {
                 &mut query.association
             } else {
-                self.expect_word("ResultClass")?;
+                self.expect("ResultClass")?;
                 &mut query.result
             };
-            self.expect_sign("=")?;
+            self.expect("=")?;
             if wanted.replace(self.class()?.name).is_some() {
                 return Err(OsError::WBEM_INVALID_QUERY);
             }
@@ -238,77 +205,26 @@ impl Parser<'_> {
         Class::find(self.namespace, &name).ok_or(OsError::WBEM_INVALID_CLASS)
     }
 
-    fn any_of(&mut self, class: &Class) -> OsResult<Condition> {
-        let mut conditions = vec![self.all_of(class)?];
-        while self.take_word("OR") {
-            conditions.push(self.all_of(class)?);
-        }
-        Ok(Condition::Any(conditions))
-    }
-
-    fn all_of(&mut self, class: &Class) -> OsResult<Condition> {
-        let mut conditions = vec![self.single(class)?];
-        while self.take_word("AND") {
-            conditions.push(self.single(class)?);
-        }
-        Ok(Condition::All(conditions))
-    }
-
-    fn single(&mut self, class: &Class) -> OsResult<Condition> {
-        if self.take_sign("(") {
-            self.depth += 1;
-            if self.depth > MAX_NESTING {
-                return Err(OsError::WBEM_INVALID_QUERY);
-            }
-            let condition = self.any_of(class)?;
-            self.expect_sign(")")?;
-            self.depth -= 1;
-            return Ok(condition);
-        }
+    fn condition(&mut self, class: &Class) -> OsResult<Condition> {
         let (property, kind) = class.property(&self.word()?).ok_or(OsError::WBEM_INVALID_QUERY)?;
-        let (how, with) = if self.take_word("IS") {
-            let how = if self.take_word("NOT") { Comparison::NotEqual } else { Comparison::Equal };
-            self.expect_word("NULL")?;
-            (how, Literal::Null)
-        } else {
-            (self.comparison()?, self.literal(kind)?)
-        };
-        let ordered = !matches!(how, Comparison::Equal | Comparison::NotEqual);
-        if ordered && matches!(with, Literal::Null | Literal::Bool(_)) {
-            return Err(OsError::WBEM_INVALID_QUERY);
-        }
-        Ok(Condition::Compare { property, how, with })
-    }
-
-    fn comparison(&mut self) -> OsResult<Comparison> {
-        Ok(match self.next()? {
-            Token::Sign("=") => Comparison::Equal,
-            Token::Sign("<>") => Comparison::NotEqual,
-            Token::Sign("<") => Comparison::Less,
-            Token::Sign("<=") => Comparison::LessOrEqual,
-            Token::Sign(">") => Comparison::Greater,
-            Token::Sign(">=") => Comparison::GreaterOrEqual,
+        let is_equal = match self.next()? {
+            Token::Sign("=") => true,
+            Token::Sign("<>") => false,
             _ => return Err(OsError::WBEM_INVALID_QUERY),
-        })
+        };
+        Ok(Condition { property, is_equal, literal: self.literal(kind)? })
     }
 
     fn literal(&mut self, kind: Type) -> OsResult<Literal> {
-        let literal = match self.next()? {
-            Token::Word(word) if word.eq_ignore_ascii_case("NULL") => return Ok(Literal::Null),
-            Token::Word(word) if word.eq_ignore_ascii_case("TRUE") => Literal::Bool(true),
-            Token::Word(word) if word.eq_ignore_ascii_case("FALSE") => Literal::Bool(false),
-            Token::Number(number) => Literal::Number(*number),
-            Token::Text(text) => Literal::Text(text.clone()),
-            Token::Word(_) | Token::Sign(_) => return Err(OsError::WBEM_INVALID_QUERY),
-        };
-        match (kind, literal) {
-            (Type::Text, literal @ Literal::Text(_))
-            | (Type::Number, literal @ Literal::Number(_))
-            | (Type::Bool, literal @ Literal::Bool(_)) => Ok(literal),
+        match (kind, self.next()?) {
+            (Type::Bool, Token::Word(word)) if word.eq_ignore_ascii_case("TRUE") => Ok(Literal::Bool(true)),
+            (Type::Bool, Token::Word(word)) if word.eq_ignore_ascii_case("FALSE") => Ok(Literal::Bool(false)),
+            (Type::Number, Token::Number(number)) => Ok(Literal::Number(*number)),
             // A 64-bit integer may be quoted, because scripts see it as text.
-            (Type::Number, Literal::Text(text)) => {
+            (Type::Number, Token::Text(text)) => {
                 text.parse().map(Literal::Number).map_err(|_| OsError::WBEM_INVALID_QUERY)
             }
+            (Type::Text, Token::Text(text)) => Ok(Literal::Text(text.clone())),
             _ => Err(OsError::WBEM_INVALID_QUERY),
         }
     }
@@ -326,32 +242,21 @@ impl Parser<'_> {
         }
     }
 
-    fn take_word(&mut self, word: &str) -> bool {
-        match self.rest {
-            [Token::Word(first), rest @ ..] if first.eq_ignore_ascii_case(word) => {
-                self.rest = rest;
-                true
-            }
-            _ => false,
+    /// Takes the next token if it is this word, in upper or lower case, or this sign.
+    fn take(&mut self, token: &str) -> bool {
+        let is_next = match self.rest.first() {
+            Some(Token::Word(word)) => word.eq_ignore_ascii_case(token),
+            Some(Token::Sign(sign)) => *sign == token,
+            Some(Token::Number(_) | Token::Text(_)) | None => false,
+        };
+        if is_next {
+            self.rest = &self.rest[1..];
         }
+        is_next
     }
 
-    fn expect_word(&mut self, word: &str) -> OsResult<()> {
-        if self.take_word(word) { Ok(()) } else { Err(OsError::WBEM_INVALID_QUERY) }
-    }
-
-    fn take_sign(&mut self, sign: &str) -> bool {
-        match self.rest {
-            [Token::Sign(first), rest @ ..] if *first == sign => {
-                self.rest = rest;
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn expect_sign(&mut self, sign: &str) -> OsResult<()> {
-        if self.take_sign(sign) { Ok(()) } else { Err(OsError::WBEM_INVALID_QUERY) }
+    fn expect(&mut self, token: &str) -> OsResult<()> {
+        if self.take(token) { Ok(()) } else { Err(OsError::WBEM_INVALID_QUERY) }
     }
 }
 

@@ -5,7 +5,7 @@ use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::reparse;
-use crate::node::{TestNode, TestVolume, Unavailable, VolumeKind};
+use crate::node::{TestNode, TestVolume, VolumeKind};
 
 /// Reads information of a fixed size about a file.
 pub(crate) fn query<T>(handle: &dyn Handle, class: FileInfo) -> OsResult<T>
@@ -14,6 +14,16 @@ where
 {
     let mut information = T::new_zeroed();
     handle.query(class, information.as_mut_bytes()).map(|()| information)
+}
+
+/// `FILE_APPEND_DATA`.
+pub(crate) const APPEND_DATA: Access = Access::from_bits_retain(0x0004);
+
+/// Checks that a call fails with one of these codes.
+#[track_caller]
+pub(crate) fn assert_fails<T>(outcome: OsResult<T>, codes: &[OsError]) {
+    let code = outcome.err().expect("the call fails");
+    assert!(codes.contains(&code), "{code:?}");
 }
 
 /// A FAT volume and its open root directory.
@@ -27,11 +37,11 @@ pub(crate) struct FatRoot {
 }
 
 /// Opens the root directory of a FAT volume for listing and for opening its entries.
-pub(crate) fn fat_root(node: &dyn TestNode) -> Result<FatRoot, Unavailable> {
-    let volume = node.volume(VolumeKind::Fat32)?;
+pub(crate) fn fat_root(node: &dyn TestNode) -> FatRoot {
+    let volume = node.volume(VolumeKind::Fat32);
     let how = Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::DIRECTORY);
     let root = node.os().open(&NtPath::volume_root(volume.id), &how).expect("the root directory opens");
-    Ok(FatRoot { volume, path: volume.guid_path().to_string_lossy(), root })
+    FatRoot { volume, path: volume.guid_path().to_string_lossy(), root }
 }
 
 /// Deletes the file when its last handle is closed.

@@ -5,52 +5,30 @@ use std::net::IpAddr;
 use os::{Namespace, Value};
 
 use super::network::select;
-use crate::fact::{Fact, Verdict};
-use crate::node::TestNode;
+use crate::fact::Fact;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "NODE-01",
-        "Win32_ComputerSystem has the host name of the node as DNSHostName, and its NetBIOS name, which is the first 15 \
-         characters of the host name, as Name.",
-        "W32 win32-computersystem; SDK SetComputerNameExW",
-        the_node_has_names,
-    )
-    .wine("it has no DNSHostName"),
-    Fact::published(
-        "NODE-02",
-        "Win32_NetworkAdapterConfiguration has the addresses of an adapter as texts in IPAddress, for IPv4 and IPv6.",
-        "W32 win32-networkadapterconfiguration",
-        the_node_has_addresses,
-    )
-    .wine("the IPv6 addresses have a zone, such as %4"),
-];
-
-#[expect(clippy::unnecessary_wraps, reason = "it is the type of a check")]
-fn the_node_has_names(node: &dyn TestNode) -> Verdict {
-    let name = |property: &str| {
-        let rows = select(node, Namespace::CimV2, "SELECT * FROM Win32_ComputerSystem");
-        assert_eq!(rows.len(), 1);
-        rows[0].text(property).expect("a name").to_owned()
-    };
-    let shortened: String = name("DNSHostName").chars().take(15).collect();
-    assert!(!shortened.is_empty() && name("Name").eq_ignore_ascii_case(&shortened), "{shortened}");
-    Ok(())
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "it is the type of a check")]
-fn the_node_has_addresses(node: &dyn TestNode) -> Verdict {
-    let wql = "SELECT * FROM Win32_NetworkAdapterConfiguration WHERE IPEnabled = TRUE";
-    let mut count = 0;
-    for row in select(node, Namespace::CimV2, wql) {
-        assert_eq!(row.bool("IPEnabled"), Some(true));
-        let Some(Value::Array(addresses)) = row.get("IPAddress") else { continue };
-        for address in addresses {
-            let Value::Text(text) = address else { panic!("{address:?} is not a text") };
-            text.parse::<IpAddr>().unwrap_or_else(|_| panic!("{text} is not an address"));
-            count += 1;
+    Fact::new("NODE-01", |node| {
+        let name = |property: &str| {
+            let rows = select(node, Namespace::CimV2, "SELECT * FROM Win32_ComputerSystem");
+            assert_eq!(rows.len(), 1);
+            rows[0].text(property).expect("a name").to_owned()
+        };
+        let shortened: String = name("DNSHostName").chars().take(15).collect();
+        assert!(!shortened.is_empty() && name("Name").eq_ignore_ascii_case(&shortened), "{shortened}");
+    }),
+    Fact::new("NODE-02", |node| {
+        let wql = "SELECT * FROM Win32_NetworkAdapterConfiguration WHERE IPEnabled = TRUE";
+        let mut count = 0;
+        for row in select(node, Namespace::CimV2, wql) {
+            assert_eq!(row.bool("IPEnabled"), Some(true));
+            let Some(Value::Array(addresses)) = row.get("IPAddress") else { continue };
+            for address in addresses {
+                let Value::Text(text) = address else { panic!("{address:?} is not a text") };
+                text.parse::<IpAddr>().unwrap_or_else(|_| panic!("{text} is not an address"));
+                count += 1;
+            }
         }
-    }
-    assert!(count > 0, "the node has an address");
-    Ok(())
-}
+        assert!(count > 0, "the node has an address");
+    }),
+];

@@ -7,197 +7,212 @@ use os::abi::{
 use os::{Access, Disposition, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, Share, U16String};
 use zerocopy::IntoBytes;
 
-use super::calls::{names, query};
-use crate::fact::{Fact, Verdict};
+use super::calls::{assert_fails, names, query};
+use crate::fact::Fact;
 use crate::node::{Directory, TestNode, VolumeKind};
 
-/// What Wine 8 does with `FileDispositionInfoEx`.
-const NO_EX: &str = "FileDispositionInfoEx fails with INVALID_PARAMETER (87)";
-
-/// What Wine does with a name whose file is pending deletion.
-const OPENS_PENDING: &str = "a file that is pending deletion is opened";
-
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "FILE-DEL-01",
-        "FileDispositionInfo through a handle without DELETE fails with ACCESS_DENIED (5).",
-        "BT delete",
-        deleting_needs_the_right_to_delete,
-    ),
-    Fact::published(
-        "FILE-DEL-25",
-        "FileDispositionInfoEx through a handle without DELETE fails with ACCESS_DENIED (5).",
-        "DDI FILE_DISPOSITION_INFORMATION_EX",
-        deleting_with_flags_needs_the_right_to_delete,
-    )
-    .wine(NO_EX),
-    Fact::published(
-        "FILE-DEL-02",
-        "A file or directory that FileDispositionInfo has marked is still listed until its last handle is closed.",
-        "BT delete",
-        a_marked_file_is_listed_until_it_is_closed,
-    ),
-    Fact::unchecked(
-        "FILE-DEL-22",
-        "FileStandardInfo has DeletePending set from FileDispositionInfo on until the last handle is closed.",
-        "BT delete",
-        "not reachable by any operation: none reads FileStandardInfo",
-    ),
-    Fact::published(
-        "FILE-DEL-03",
-        "Opening a name whose file is pending deletion fails with STATUS_DELETE_PENDING, which is DELETE_PENDING (303).",
-        "BT delete; WF test_file_disposition_information",
-        a_marked_file_is_not_opened,
-    )
-    .wine(OPENS_PENDING),
-    Fact::published(
-        "FILE-DEL-04",
-        "A pending deletion belongs to the file, so that any handle with DELETE takes it back, also after the handle \
-         that requested it was closed.",
-        "WF test_file_disposition_information",
-        any_handle_takes_a_deletion_back,
-    )
-    .wine("the request belongs to the handle"),
-    Fact::published(
-        "FILE-DEL-05",
-        "Marking a directory that has an entry, through FileDispositionInfo or FileDispositionInfoEx, fails with \
-         DIR_NOT_EMPTY (145), even if the entry is itself pending deletion.",
-        "BT delete; WF test_file_disposition_information",
-        a_directory_with_an_entry_is_not_deleted,
-    ).wine("it marks a directory whose only entry is pending deletion"),
-    Fact::published(
-        "FILE-DEL-06",
-        "FileDispositionInfo of a read-only file fails with STATUS_CANNOT_DELETE, which is ACCESS_DENIED (5).",
-        "BT delete",
-        a_read_only_file_is_not_deleted,
-    ),
-    Fact::published(
-        "FILE-DEL-26",
-        "FileDispositionInfoEx of a read-only file fails with ACCESS_DENIED (5), unless \
-         FILE_DISPOSITION_IGNORE_READONLY_ATTRIBUTE is set.",
-        "BT delete; DDI FILE_DISPOSITION_INFORMATION_EX",
-        a_read_only_file_is_deleted_with_the_flag,
-    )
-    .wine(NO_EX),
-    Fact::published(
-        "FILE-DEL-07",
-        "With FILE_DISPOSITION_POSIX_SEMANTICS the name is still listed while the deleting handle is open, and gone \
-         once that is closed, although others are open.",
-        "BT delete; DDI FILE_DISPOSITION_INFORMATION_EX",
-        a_posix_deletion_takes_the_name_when_its_handle_is_closed,
-    )
-    .wine(NO_EX),
-    Fact::published(
-        "FILE-DEL-08",
-        "After a POSIX deletion the path of a handle that is still open on the file is outside of its old directory.",
-        "BT delete; DDI FILE_DISPOSITION_INFORMATION_EX",
-        a_deleted_file_has_a_path_elsewhere,
-    )
-    .wine(NO_EX),
-    Fact::published(
-        "FILE-DEL-09",
-        "After a POSIX deletion opening the name fails with FILE_NOT_FOUND (2) although a handle on the file is open, \
-         and a new file can have the name.",
-        "BT delete; BT create",
-        a_posix_deletion_frees_the_name,
-    )
-    .wine(NO_EX),
-    Fact::unchecked(
-        "FILE-DEL-23",
-        "After a POSIX deletion opening the file by its id fails with DELETE_PENDING (303) while a handle is open.",
-        "BT create",
-        "not reachable by any operation: none opens by file id",
-    ),
-    Fact::published(
-        "FILE-DEL-10",
-        "A file with a FILE_DELETE_ON_CLOSE handle is pending deletion only from the closing of that handle on, and \
-         FileDispositionInfo FALSE through another handle then keeps it.",
-        "BT delete",
-        delete_on_close_takes_effect_on_close,
-    )
-    .wine(OPENS_PENDING),
-    Fact::published(
-        "FILE-DEL-11",
-        "FileDispositionInfo FALSE does not take back the FILE_DELETE_ON_CLOSE of its own handle.",
-        "DDI FILE_DISPOSITION_INFORMATION",
-        disposition_does_not_clear_delete_on_close,
-    ),
-    Fact::published(
-        "FILE-DEL-12",
-        "FILE_DISPOSITION_ON_CLOSE alone, through a handle that was opened with FILE_DELETE_ON_CLOSE, keeps the file.",
-        "BT delete",
-        the_on_close_flag_clears_delete_on_close,
-    )
-    .wine(NO_EX),
-    Fact::published(
-        "FILE-DEL-13",
-        "FILE_DISPOSITION_DELETE with FILE_DISPOSITION_ON_CLOSE fails with NOT_SUPPORTED (50) through a handle that was \
-         opened without FILE_DELETE_ON_CLOSE and succeeds through one that was opened with it.",
-        "BT delete",
-        delete_on_close_cannot_be_added,
-    )
-    .wine(NO_EX),
-    Fact::published(
-        "FILE-DEL-14",
-        "A directory that is not empty can be opened with FILE_DELETE_ON_CLOSE, and stays when that handle is closed.",
-        "WF test_file_disposition_information; BT delete",
-        a_full_directory_survives_delete_on_close,
-    ),
-    Fact::unchecked(
-        "FILE-DEL-15",
-        "Marking a file that has a data mapping fails with STATUS_CANNOT_DELETE, which is ACCESS_DENIED (5).",
-        "WF test_file_disposition_information",
-        "no primitive maps a file: operations report the code, as for FILE-DEL-06",
-    ),
-    Fact::unchecked(
-        "FILE-DEL-16",
-        "Marking a file that is mapped as an image, such as a running program, fails with STATUS_CANNOT_DELETE, which is \
-         ACCESS_DENIED (5), if it has one link, and with two links only if FILE_DISPOSITION_FORCE_IMAGE_SECTION_CHECK is \
-         set.",
-        "BT delete",
-        "no primitive maps a file or creates a hard link: operations report the code, as for FILE-DEL-06",
-    ),
-    Fact::published(
-        "FILE-DEL-17",
-        "Marking the root directory of a FAT volume fails with STATUS_CANNOT_DELETE, which is ACCESS_DENIED (5).",
-        "FF fileinfo.c",
-        a_root_is_not_deleted,
-    ),
-    Fact::published(
-        "FILE-DEL-18",
-        "FAT does not know FileDispositionInfoEx, which fails with INVALID_PARAMETER (87) and changes nothing.",
-        "FF fileinfo.c",
-        fat_has_no_flags_of_deletion,
-    ),
-    Fact::published(
-        "FILE-DEL-19",
-        "A file system without POSIX deletion fails FileDispositionInfoEx with INVALID_FUNCTION (1), NOT_SUPPORTED (50) \
-         or INVALID_PARAMETER (87), and FileDispositionInfo deletes the file all the same.",
-        "UV fs__unlink_rmdir",
-        the_older_class_deletes_where_the_newer_is_missing,
-    ),
-    Fact::published(
-        "FILE-DEL-20",
-        "RemoveDirectory frees the name of a directory at once that another has open and shares for deletion: opening \
-         it fails with FILE_NOT_FOUND (2), on older systems with DELETE_PENDING (303).",
-        "WF test_file_disposition_information",
-        remove_directory_frees_the_name,
-    )
-    .wine("the directory is opened"),
-    Fact::unchecked(
-        "FILE-DEL-27",
-        "Marking a file for deletion breaks a read-handle or read-write-handle oplock of another process and waits for its \
-         owner, however the handle was opened; CancelSynchronousIo cancels the request.",
-        "DRV irp-mj-set-information2; SDK CancelSynchronousIo",
-        "as FILE-OPEN-56; if the request cannot be cancelled, the removal waits for the owner",
-    ),
-    Fact::unchecked(
-        "FILE-DEL-21",
-        "Go takes STATUS_CANNOT_DELETE and STATUS_DIRECTORY_NOT_EMPTY from FileDispositionInformationEx as final and \
-         tries FileDispositionInformation after any other failure.",
-        "GO at Deleteat",
-        "it is about Go and not about Windows: storage-ops falls back after the codes of FILE-DEL-19 only",
-    ),
+    Fact::new("FILE-DEL-01", |node| {
+        let directory = node.directory_with_file();
+        let file = open(&directory, "file", Access::GENERIC_READ | Access::GENERIC_WRITE);
+        assert_eq!(marked(&*file, true), Err(OsError::ACCESS_DENIED));
+        drop(file);
+        assert!(exists(&directory, "file"));
+    }),
+    Fact::new("FILE-DEL-25", |node| {
+        let directory = node.directory_with_file();
+        let file = open(&directory, "file", Access::GENERIC_READ | Access::GENERIC_WRITE);
+        for flags in [FILE_DISPOSITION_DELETE, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX] {
+            assert_eq!(flagged(&*file, flags), Err(OsError::ACCESS_DENIED), "{flags:#x}");
+        }
+        drop(file);
+        assert!(exists(&directory, "file"));
+    }),
+    Fact::new("FILE-DEL-02", |node| {
+        let directory = node.directory_with_file();
+        directory.mkdir("folder");
+        for name in ["file", "folder"] {
+            let other = open(&directory, name, Access::READ_ATTRIBUTES);
+            let deleting = open(&directory, name, Access::DELETE);
+            marked(&*deleting, true).expect("the entry is marked");
+            assert!(exists(&directory, name));
+            drop(deleting);
+            assert!(exists(&directory, name), "another handle is open");
+            drop(other);
+            assert!(!exists(&directory, name));
+        }
+    }),
+    Fact::new("FILE-DEL-03", |node| {
+        let directory = node.directory_with_file();
+        let deleting = open(&directory, "file", Access::DELETE);
+        marked(&*deleting, true).expect("the file is marked");
+        for opened in directory.open_both_ways("file", &Open::existing(Access::READ_ATTRIBUTES, Options::empty())) {
+            assert_eq!(opened.err(), Some(OsError::DELETE_PENDING));
+        }
+    }),
+    Fact::new("FILE-DEL-04", |node| {
+        let directory = node.directory_with_file();
+        for closed_first in [false, true] {
+            let other = open(&directory, "file", Access::DELETE);
+            let mut deleting = Some(open(&directory, "file", Access::DELETE));
+            marked(deleting.as_deref().expect("it is open"), true).expect("the file is marked");
+            if closed_first {
+                deleting = None;
+            }
+            marked(&*other, false).expect("the deletion is taken back");
+            assert_eq!(open_error(&directory, "file"), None);
+            drop((deleting, other));
+            assert!(exists(&directory, "file"));
+        }
+    }),
+    Fact::new("FILE-DEL-05", |node| {
+        let directory = node.directory();
+        directory.mkdir("full");
+        directory.write(r"full\file", b"content");
+        let full = open(&directory, "full", Access::DELETE);
+        assert_eq!(marked(&*full, true), Err(OsError::DIR_NOT_EMPTY));
+        assert_eq!(flagged(&*full, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX), Err(OsError::DIR_NOT_EMPTY));
+        let file = open(&directory, r"full\file", Access::DELETE);
+        marked(&*file, true).expect("the file is marked");
+        assert_eq!(marked(&*full, true), Err(OsError::DIR_NOT_EMPTY), "its entry is pending");
+        drop(file);
+        assert_eq!(marked(&*full, true), Ok(()));
+    }),
+    Fact::new("FILE-DEL-06", |node| {
+        let directory = node.directory();
+        let file = read_only_file(&directory);
+        assert_eq!(marked(&*file, true), Err(OsError::ACCESS_DENIED));
+        let writable = FileBasicInfo { attributes: FILE_ATTRIBUTE_NORMAL, ..FileBasicInfo::default() };
+        file.set(FileInfo::Basic, writable.as_bytes()).expect("the file becomes writable");
+        marked(&*file, true).expect("only the attribute refused it");
+        drop(file);
+        assert!(!exists(&directory, "file"));
+    }),
+    Fact::new("FILE-DEL-26", |node| {
+        let directory = node.directory();
+        let file = read_only_file(&directory);
+        assert_eq!(flagged(&*file, FILE_DISPOSITION_DELETE), Err(OsError::ACCESS_DENIED));
+        flagged(&*file, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_IGNORE_READONLY)
+            .expect("the flag ignores the attribute");
+        drop(file);
+        assert!(!exists(&directory, "file"));
+    }),
+    Fact::new("FILE-DEL-07", |node| {
+        let directory = node.directory_with_file();
+        directory.mkdir("folder");
+        for name in ["file", "folder"] {
+            let other = deleted_while_open(&directory, name);
+            assert!(!exists(&directory, name));
+            drop(other);
+        }
+    }),
+    Fact::new("FILE-DEL-08", |node| {
+        let directory = node.directory_with_file();
+        let other = deleted_while_open(&directory, "file");
+        let parent = directory.handle();
+        for form in [PathForm::Dos, PathForm::VolumeGuid] {
+            let path = other.final_path(form).expect("a path").to_string_lossy().to_lowercase();
+            let before = parent.final_path(form).expect("a path").to_string_lossy().to_lowercase();
+            assert!(!path.starts_with(&before), "{path}");
+        }
+    }),
+    Fact::new("FILE-DEL-09", |node| {
+        let directory = node.directory_with_file();
+        let other = deleted_while_open(&directory, "file");
+        assert_eq!(open_error(&directory, "file"), Some(OsError::FILE_NOT_FOUND));
+        query::<FileBasicInfo>(&*other, FileInfo::Basic).expect("the other handle works");
+        directory.write("file", b"other");
+        drop(other);
+        assert!(exists(&directory, "file"));
+    }),
+    Fact::new("FILE-DEL-10", |node| {
+        let directory = node.directory();
+        let deleting = created_to_delete(&directory, "file", Options::NON_DIRECTORY);
+        let other = open(&directory, "file", Access::DELETE);
+        drop(deleting);
+        assert_eq!(open_error(&directory, "file"), Some(OsError::DELETE_PENDING));
+        marked(&*other, false).expect("the deletion is taken back");
+        assert_eq!(open_error(&directory, "file"), None);
+        drop(other);
+        assert!(exists(&directory, "file"));
+    }),
+    Fact::new("FILE-DEL-11", |node| {
+        let directory = node.directory();
+        let file = created_to_delete(&directory, "file", Options::NON_DIRECTORY);
+        marked(&*file, false).expect("the request is accepted");
+        drop(file);
+        assert!(!exists(&directory, "file"));
+    }),
+    Fact::new("FILE-DEL-12", |node| {
+        let directory = node.directory();
+        for (name, kind) in [("file", Options::NON_DIRECTORY), ("folder", Options::DIRECTORY)] {
+            let created = created_to_delete(&directory, name, kind);
+            flagged(&*created, FILE_DISPOSITION_ON_CLOSE).expect("the flag is cleared");
+            drop(created);
+            assert!(exists(&directory, name));
+        }
+    }),
+    Fact::new("FILE-DEL-13", |node| {
+        let directory = node.directory_with_file();
+        let both = FILE_DISPOSITION_DELETE | FILE_DISPOSITION_ON_CLOSE;
+        let without = open(&directory, "file", Access::DELETE);
+        assert_eq!(flagged(&*without, both), Err(OsError::NOT_SUPPORTED));
+        drop(without);
+        assert!(exists(&directory, "file"));
+        let with = directory.existing("file", Access::DELETE, Options::DELETE_ON_CLOSE).expect("the file opens");
+        assert_eq!(flagged(&*with, both), Ok(()));
+        drop(with);
+        assert!(!exists(&directory, "file"));
+    }),
+    Fact::new("FILE-DEL-14", |node| {
+        let directory = node.directory();
+        directory.mkdir("full");
+        directory.write(r"full\file", b"content");
+        drop(directory.existing("full", Access::DELETE, Options::DELETE_ON_CLOSE).expect("the directory opens"));
+        assert!(exists(&directory, "full"));
+        assert_eq!(open_error(&directory, r"full\file"), None);
+    }),
+    Fact::new("FILE-DEL-17", |node| {
+        let volume = node.volume(VolumeKind::Fat32);
+        let how = Open::existing(Access::DELETE, Options::DIRECTORY);
+        let root = node.os().open(&NtPath::volume_root(volume.id), &how).expect("the root opens");
+        assert_eq!(marked(&*root, true), Err(OsError::ACCESS_DENIED));
+    }),
+    Fact::new("FILE-DEL-18", |node| {
+        let (path, file) = file_on_fat(node);
+        for flags in [
+            FILE_DISPOSITION_DELETE,
+            FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX | FILE_DISPOSITION_IGNORE_READONLY,
+            FILE_DISPOSITION_ON_CLOSE,
+        ] {
+            assert_eq!(flagged(&*file, flags), Err(OsError::INVALID_PARAMETER), "{flags:#x}");
+        }
+        drop(file);
+        let how = Open::existing(Access::DELETE, Options::DELETE_ON_CLOSE);
+        let file = node.os().open(&path, &how).expect("the file is still there");
+        assert_eq!(flagged(&*file, FILE_DISPOSITION_ON_CLOSE), Err(OsError::INVALID_PARAMETER));
+        drop(file);
+        assert_eq!(node.os().open(&path, &how).err(), Some(OsError::FILE_NOT_FOUND), "the flag was not cleared");
+    }),
+    Fact::new("FILE-DEL-19", |node| {
+        let (path, file) = file_on_fat(node);
+        let refused = flagged(&*file, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX);
+        assert_fails(refused, &[OsError::INVALID_FUNCTION, OsError::NOT_SUPPORTED, OsError::INVALID_PARAMETER]);
+        marked(&*file, true).expect("the file is marked");
+        drop(file);
+        let how = Open::existing(Access::READ_ATTRIBUTES, Options::empty());
+        assert_eq!(node.os().open(&path, &how).err(), Some(OsError::FILE_NOT_FOUND));
+    }),
+    Fact::new("FILE-DEL-20", |node| {
+        let directory = node.directory();
+        directory.mkdir("folder");
+        let other = open(&directory, "folder", Access::READ_DATA | Access::READ_ATTRIBUTES);
+        node.remove_directory(&directory.win32("folder"));
+        let found = directory.existing("folder", Access::READ_ATTRIBUTES, Options::empty());
+        assert_fails(found, &[OsError::FILE_NOT_FOUND, OsError::DELETE_PENDING]);
+        drop(other);
+        assert_eq!(open_error(&directory, "folder"), Some(OsError::FILE_NOT_FOUND));
+    }),
 ];
 
 fn marked(handle: &dyn Handle, delete: bool) -> OsResult<()> {
@@ -232,90 +247,6 @@ fn exists(directory: &Directory<'_>, name: &str) -> bool {
     names(&*directory.handle()).contains(&name.to_owned())
 }
 
-fn deleting_needs_the_right_to_delete(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    let file = open(&directory, "file", Access::GENERIC_READ | Access::GENERIC_WRITE);
-    assert_eq!(marked(&*file, true), Err(OsError::ACCESS_DENIED));
-    drop(file);
-    assert!(exists(&directory, "file"));
-    Ok(())
-}
-
-fn deleting_with_flags_needs_the_right_to_delete(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    let file = open(&directory, "file", Access::GENERIC_READ | Access::GENERIC_WRITE);
-    for flags in [FILE_DISPOSITION_DELETE, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX] {
-        assert_eq!(flagged(&*file, flags), Err(OsError::ACCESS_DENIED), "{flags:#x}");
-    }
-    drop(file);
-    assert!(exists(&directory, "file"));
-    Ok(())
-}
-
-fn a_marked_file_is_listed_until_it_is_closed(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    directory.mkdir("folder");
-    for name in ["file", "folder"] {
-        let other = open(&directory, name, Access::READ_ATTRIBUTES);
-        let deleting = open(&directory, name, Access::DELETE);
-        marked(&*deleting, true).expect("the entry is marked");
-        assert!(exists(&directory, name));
-        drop(deleting);
-        assert!(exists(&directory, name), "another handle is open");
-        drop(other);
-        assert!(!exists(&directory, name));
-    }
-    Ok(())
-}
-
-fn a_marked_file_is_not_opened(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    let deleting = open(&directory, "file", Access::DELETE);
-    marked(&*deleting, true).expect("the file is marked");
-    assert_eq!(open_error(&directory, "file"), Some(OsError::DELETE_PENDING));
-    let how = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
-    let relative = directory.handle().open_child(&U16String::from_str("file"), &how);
-    assert_eq!(relative.err(), Some(OsError::DELETE_PENDING));
-    Ok(())
-}
-
-fn any_handle_takes_a_deletion_back(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    for closed_first in [false, true] {
-        let other = open(&directory, "file", Access::DELETE);
-        let mut deleting = Some(open(&directory, "file", Access::DELETE));
-        marked(deleting.as_deref().expect("it is open"), true).expect("the file is marked");
-        if closed_first {
-            deleting = None;
-        }
-        marked(&*other, false).expect("the deletion is taken back");
-        assert_eq!(open_error(&directory, "file"), None);
-        drop((deleting, other));
-        assert!(exists(&directory, "file"));
-    }
-    Ok(())
-}
-
-fn a_directory_with_an_entry_is_not_deleted(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("full");
-    directory.write(r"full\file", b"content");
-    let full = open(&directory, "full", Access::DELETE);
-    assert_eq!(marked(&*full, true), Err(OsError::DIR_NOT_EMPTY));
-    assert_eq!(flagged(&*full, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX), Err(OsError::DIR_NOT_EMPTY));
-    let file = open(&directory, r"full\file", Access::DELETE);
-    marked(&*file, true).expect("the file is marked");
-    assert_eq!(marked(&*full, true), Err(OsError::DIR_NOT_EMPTY), "its entry is pending");
-    drop(file);
-    assert_eq!(marked(&*full, true), Ok(()));
-    Ok(())
-}
-
 /// Creates a read-only file and opens it.
 fn read_only_file(directory: &Directory<'_>) -> Box<dyn Handle> {
     directory.write("file", b"content");
@@ -323,29 +254,6 @@ fn read_only_file(directory: &Directory<'_>) -> Box<dyn Handle> {
     let read_only = FileBasicInfo { attributes: FILE_ATTRIBUTE_READONLY, ..FileBasicInfo::default() };
     file.set(FileInfo::Basic, read_only.as_bytes()).expect("the file becomes read-only");
     file
-}
-
-fn a_read_only_file_is_not_deleted(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    let file = read_only_file(&directory);
-    assert_eq!(marked(&*file, true), Err(OsError::ACCESS_DENIED));
-    let writable = FileBasicInfo { attributes: FILE_ATTRIBUTE_NORMAL, ..FileBasicInfo::default() };
-    file.set(FileInfo::Basic, writable.as_bytes()).expect("the file becomes writable");
-    marked(&*file, true).expect("only the attribute refused it");
-    drop(file);
-    assert!(!exists(&directory, "file"));
-    Ok(())
-}
-
-fn a_read_only_file_is_deleted_with_the_flag(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    let file = read_only_file(&directory);
-    assert_eq!(flagged(&*file, FILE_DISPOSITION_DELETE), Err(OsError::ACCESS_DENIED));
-    flagged(&*file, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_IGNORE_READONLY)
-        .expect("the flag ignores the attribute");
-    drop(file);
-    assert!(!exists(&directory, "file"));
-    Ok(())
 }
 
 /// Deletes `name` with POSIX semantics, while another handle is open, and returns that handle.
@@ -357,112 +265,9 @@ fn deleted_while_open(directory: &Directory<'_>, name: &str) -> Box<dyn Handle> 
     other
 }
 
-fn a_posix_deletion_takes_the_name_when_its_handle_is_closed(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    directory.mkdir("folder");
-    for name in ["file", "folder"] {
-        let other = deleted_while_open(&directory, name);
-        assert!(!exists(&directory, name));
-        drop(other);
-    }
-    Ok(())
-}
-
-fn a_deleted_file_has_a_path_elsewhere(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    let other = deleted_while_open(&directory, "file");
-    let parent = directory.handle();
-    for form in [PathForm::Dos, PathForm::VolumeGuid] {
-        let path = other.final_path(form).expect("a path").to_string_lossy().to_lowercase();
-        let before = parent.final_path(form).expect("a path").to_string_lossy().to_lowercase();
-        assert!(!path.starts_with(&before), "{path}");
-    }
-    Ok(())
-}
-
-fn a_posix_deletion_frees_the_name(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    let other = deleted_while_open(&directory, "file");
-    assert_eq!(open_error(&directory, "file"), Some(OsError::FILE_NOT_FOUND));
-    query::<FileBasicInfo>(&*other, FileInfo::Basic).expect("the other handle works");
-    directory.write("file", b"other");
-    drop(other);
-    assert!(exists(&directory, "file"));
-    Ok(())
-}
-
-fn delete_on_close_takes_effect_on_close(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    let deleting = created_to_delete(&directory, "file", Options::NON_DIRECTORY);
-    let other = open(&directory, "file", Access::DELETE);
-    drop(deleting);
-    assert_eq!(open_error(&directory, "file"), Some(OsError::DELETE_PENDING));
-    marked(&*other, false).expect("the deletion is taken back");
-    assert_eq!(open_error(&directory, "file"), None);
-    drop(other);
-    assert!(exists(&directory, "file"));
-    Ok(())
-}
-
-fn disposition_does_not_clear_delete_on_close(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    let file = created_to_delete(&directory, "file", Options::NON_DIRECTORY);
-    marked(&*file, false).expect("the request is accepted");
-    drop(file);
-    assert!(!exists(&directory, "file"));
-    Ok(())
-}
-
-fn the_on_close_flag_clears_delete_on_close(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    for (name, kind) in [("file", Options::NON_DIRECTORY), ("folder", Options::DIRECTORY)] {
-        let created = created_to_delete(&directory, name, kind);
-        flagged(&*created, FILE_DISPOSITION_ON_CLOSE).expect("the flag is cleared");
-        drop(created);
-        assert!(exists(&directory, name));
-    }
-    Ok(())
-}
-
-fn delete_on_close_cannot_be_added(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    let both = FILE_DISPOSITION_DELETE | FILE_DISPOSITION_ON_CLOSE;
-    let without = open(&directory, "file", Access::DELETE);
-    assert_eq!(flagged(&*without, both), Err(OsError::NOT_SUPPORTED));
-    drop(without);
-    assert!(exists(&directory, "file"));
-    let with = directory.existing("file", Access::DELETE, Options::DELETE_ON_CLOSE).expect("the file opens");
-    assert_eq!(flagged(&*with, both), Ok(()));
-    drop(with);
-    assert!(!exists(&directory, "file"));
-    Ok(())
-}
-
-fn a_full_directory_survives_delete_on_close(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("full");
-    directory.write(r"full\file", b"content");
-    drop(directory.existing("full", Access::DELETE, Options::DELETE_ON_CLOSE).expect("the directory opens"));
-    assert!(exists(&directory, "full"));
-    assert_eq!(open_error(&directory, r"full\file"), None);
-    Ok(())
-}
-
-fn a_root_is_not_deleted(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Fat32)?;
-    let how = Open::existing(Access::DELETE, Options::DIRECTORY);
-    let root = node.os().open(&NtPath::volume_root(volume.id), &how).expect("the root opens");
-    assert_eq!(marked(&*root, true), Err(OsError::ACCESS_DENIED));
-    Ok(())
-}
-
 /// Creates a file on a FAT volume and returns its path with a handle that may delete it.
-fn file_on_fat(node: &dyn TestNode) -> Result<(NtPath, Box<dyn Handle>), crate::Unavailable> {
-    let volume = node.volume(VolumeKind::Fat32)?;
+fn file_on_fat(node: &dyn TestNode) -> (NtPath, Box<dyn Handle>) {
+    let volume = node.volume(VolumeKind::Fat32);
     let path = NtPath::volume_root(volume.id).join(&U16String::from_str("facts-file"));
     let how = Open {
         access: Access::DELETE,
@@ -471,47 +276,5 @@ fn file_on_fat(node: &dyn TestNode) -> Result<(NtPath, Box<dyn Handle>), crate::
         options: Options::NON_DIRECTORY,
     };
     let file = node.os().open(&path, &how).expect("the file is created");
-    Ok((path, file))
-}
-
-fn fat_has_no_flags_of_deletion(node: &dyn TestNode) -> Verdict {
-    let (path, file) = file_on_fat(node)?;
-    for flags in [
-        FILE_DISPOSITION_DELETE,
-        FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX | FILE_DISPOSITION_IGNORE_READONLY,
-        FILE_DISPOSITION_ON_CLOSE,
-    ] {
-        assert_eq!(flagged(&*file, flags), Err(OsError::INVALID_PARAMETER), "{flags:#x}");
-    }
-    drop(file);
-    let how = Open::existing(Access::DELETE, Options::DELETE_ON_CLOSE);
-    let file = node.os().open(&path, &how).expect("the file is still there");
-    assert_eq!(flagged(&*file, FILE_DISPOSITION_ON_CLOSE), Err(OsError::INVALID_PARAMETER));
-    drop(file);
-    assert_eq!(node.os().open(&path, &how).err(), Some(OsError::FILE_NOT_FOUND), "the flag was not cleared");
-    Ok(())
-}
-
-fn the_older_class_deletes_where_the_newer_is_missing(node: &dyn TestNode) -> Verdict {
-    let (path, file) = file_on_fat(node)?;
-    let refused = flagged(&*file, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX);
-    let known = [OsError::INVALID_FUNCTION, OsError::NOT_SUPPORTED, OsError::INVALID_PARAMETER];
-    assert!(known.map(Err).contains(&refused), "{refused:?}");
-    marked(&*file, true).expect("the file is marked");
-    drop(file);
-    let how = Open::existing(Access::READ_ATTRIBUTES, Options::empty());
-    assert_eq!(node.os().open(&path, &how).err(), Some(OsError::FILE_NOT_FOUND));
-    Ok(())
-}
-
-fn remove_directory_frees_the_name(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("folder");
-    let other = open(&directory, "folder", Access::READ_DATA | Access::READ_ATTRIBUTES);
-    node.remove_directory(&directory.win32("folder"));
-    let found = open_error(&directory, "folder");
-    assert!(matches!(found, Some(OsError::FILE_NOT_FOUND | OsError::DELETE_PENDING)), "{found:?}");
-    drop(other);
-    assert_eq!(open_error(&directory, "folder"), Some(OsError::FILE_NOT_FOUND));
-    Ok(())
+    (path, file)
 }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use os::abi::{
-    ControlCode, DiskAttributes, DriveLayout, FsAttributeInformation, PartitionEntry, SetDiskAttributes,
-    StoragePropertyQuery,
+    ControlCode, DiskAttributes, DriveLayout, FsAttributeInformation, LengthInformation, PartitionEntry,
+    SetDiskAttributes, StorageDeviceNumber, StoragePropertyQuery,
 };
 use os::{Access, FsInfo, Handle, NtPath, Open, Options, OsError, OsResult, Uuid};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::node::{DiskKind, System, TestDisk, TestNode, Unavailable};
+use crate::node::{DiskKind, System, TestDisk, TestNode, missing};
 
 /// The size of a buffer that every answer fits in.
 pub(crate) const ENOUGH: usize = 16 << 10;
@@ -19,9 +19,9 @@ pub(crate) const READ_WRITE: Access = Access::GENERIC_READ.union(Access::GENERIC
 
 /// Returns the system disk, for a check that asks Windows to change it and expects a refusal. Only a simulated node can
 /// spare the disk if the request succeeds after all.
-pub(crate) fn spare_system_disk(node: &dyn TestNode) -> Result<TestDisk, Unavailable> {
+pub(crate) fn spare_system_disk(node: &dyn TestNode) -> TestDisk {
     if node.system() != System::Simulator {
-        return Err(Unavailable("a system disk that may be lost".to_owned()));
+        missing("a system disk that may be lost");
     }
     node.disk(DiskKind::System)
 }
@@ -41,6 +41,16 @@ where
     let filled = handle.control(code, &[], answer.as_mut_bytes())?;
     assert_eq!(filled, size_of::<T>());
     Ok(answer)
+}
+
+/// Reads the device number of a disk or volume.
+pub(crate) fn device_number(device: &dyn Handle) -> StorageDeviceNumber {
+    ask(device, ControlCode::STORAGE_GET_DEVICE_NUMBER).expect("the device number")
+}
+
+/// Reads the length of a disk or volume.
+pub(crate) fn length(device: &dyn Handle) -> i64 {
+    ask::<LengthInformation>(device, ControlCode::DISK_GET_LENGTH_INFO).expect("the length").length
 }
 
 /// Reads the partition table of a disk.
@@ -113,3 +123,11 @@ pub(crate) fn wait_until(node: &dyn TestNode, reached: impl Fn() -> bool) -> boo
 /// The codes with which Windows answers requests to a device that was removed.
 pub(crate) const REMOVED: [OsError; 4] =
     [OsError::FILE_NOT_FOUND, OsError::DEV_NOT_EXIST, OsError::NO_SUCH_DEVICE, OsError::DEVICE_NOT_CONNECTED];
+
+/// The codes with which a failing disk answers.
+pub(crate) const FAILING: [OsError; 3] = [OsError::CRC, OsError::GEN_FAILURE, OsError::IO_DEVICE];
+
+/// `FSCTL_LOCK_VOLUME`.
+pub(crate) const FSCTL_LOCK_VOLUME: ControlCode = ControlCode(0x0009_0018);
+/// `FSCTL_DISMOUNT_VOLUME`.
+pub(crate) const FSCTL_DISMOUNT_VOLUME: ControlCode = ControlCode(0x0009_0020);

@@ -7,133 +7,71 @@ use os::abi::{
 use os::{Access, OsError};
 use zerocopy::FromBytes;
 
+use super::calls::assert_fails;
 use super::devices::{ENOUGH, open_disk, property};
-use crate::fact::{Fact, Verdict};
-use crate::node::{DiskKind, TestNode};
+use crate::fact::Fact;
+use crate::node::DiskKind;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "DISK-12",
-        "IOCTL_STORAGE_QUERY_PROPERTY with an input of less than 12 bytes fails with BAD_LENGTH (24).",
-        "CL class.c",
-        a_short_query_is_refused,
-    )
-    .wine("it fails with INVALID_PARAMETER (87)"),
-    Fact::published(
-        "DISK-13",
-        "IOCTL_STORAGE_QUERY_PROPERTY with an output of 8 bytes returns the head of the device descriptor, whose version is \
-         40 and whose size is that of the whole descriptor.",
-        "WV test_disk_query_property",
-        the_head_of_a_descriptor_is_returned_alone,
-    ),
-    Fact::published(
-        "DISK-14",
-        "IOCTL_STORAGE_QUERY_PROPERTY for an unknown property fails with INVALID_FUNCTION (1), INVALID_PARAMETER (87) or \
-         NOT_SUPPORTED (50).",
-        "DDI IOCTL_STORAGE_QUERY_PROPERTY",
-        an_unknown_property_is_refused,
-    ),
-    Fact::published(
-        "DISK-15",
-        "In a device descriptor a string that the device lacks has the offset 0, and every other one is ASCII text that a \
-         zero ends.",
-        "DDI STORAGE_DEVICE_DESCRIPTOR",
-        a_missing_string_has_the_offset_0,
-    ),
-    Fact::unchecked(
-        "DISK-16",
-        "The identifiers in the device identification descriptor are those that Windows read from page 83h when it \
-         discovered the disk.",
-        "DDI STORAGE_DEVICE_ID_DESCRIPTOR",
-        "not reachable by any operation: none changes the identifiers of a disk",
-    ),
-    Fact::published(
-        "DISK-37",
-        "NextOffset leads from the start of an identifier in the device identification descriptor to the next one, and \
-         all identifiers lie in the descriptor.",
-        "DDI STORAGE_IDENTIFIER",
-        identifiers_are_chained,
-    ),
-    Fact::assumed(
-        "DISK-38",
-        "IOCTL_STORAGE_QUERY_PROPERTY for the identifiers of a disk without page 83h fails with INVALID_FUNCTION (1), \
-         INVALID_PARAMETER (87) or NOT_SUPPORTED (50).",
-        "The port driver answers, so the code depends on the driver. ListDiskIDs returns the serial number of a disk \
-         whatever error the identifiers give.",
-        missing_identifiers_are_an_unknown_property,
-    ),
+    Fact::new("DISK-12", |node| {
+        let disk = open_disk(node, node.disk(DiskKind::System), Access::empty());
+        let send = |size| disk.control(ControlCode::STORAGE_QUERY_PROPERTY, &[0; 12][..size], &mut [0; 512]);
+        for size in [0, 8, 11] {
+            assert_eq!(send(size), Err(OsError::BAD_LENGTH));
+        }
+        assert!(send(12).is_ok());
+    }),
+    Fact::new("DISK-13", |node| {
+        let disk = open_disk(node, node.disk(DiskKind::System), Access::empty());
+        let head = property(&*disk, StoragePropertyQuery::DEVICE, 8).expect("the head");
+        let head = StorageDescriptorHead::read_from_bytes(&head).expect("8 bytes");
+        let whole = property(&*disk, StoragePropertyQuery::DEVICE, ENOUGH).expect("the descriptor");
+        assert_eq!((head.version, head.size as usize), (40, whole.len()));
+    }),
+    Fact::new("DISK-14", |node| {
+        refused_as_unknown(&*open_disk(node, node.disk(DiskKind::System), Access::empty()), 0x7fff);
+    }),
+    Fact::new("DISK-15", |node| {
+        for (kind, has_serial) in [(DiskKind::Raw, true), (DiskKind::NoSerial, false)] {
+            let disk = open_disk(node, node.disk(kind), Access::empty());
+            let descriptor = property(&*disk, StoragePropertyQuery::DEVICE, ENOUGH).expect("the descriptor");
+            let (head, _) = StorageDeviceDescriptor::read_from_prefix(&descriptor).expect("the head");
+            assert_eq!(head.serial_number_offset != 0, has_serial);
+            for offset in
+                [head.vendor_id_offset, head.product_id_offset, head.product_revision_offset, head.serial_number_offset]
+            {
+                let text = descriptor.get(offset as usize..).expect("the offset is in the descriptor");
+                let end = text.iter().position(|byte| *byte == 0).expect("a zero ends the text");
+                assert!(offset == 0 || text[..end].is_ascii());
+            }
+        }
+    }),
+    Fact::new("DISK-37", |node| {
+        let disk = open_disk(node, node.disk(DiskKind::Raw), Access::empty());
+        let descriptor = property(&*disk, StoragePropertyQuery::DEVICE_ID, ENOUGH).expect("the descriptor");
+        let (head, _) = StorageDeviceIdDescriptor::read_from_prefix(&descriptor).expect("the head");
+        assert_eq!(head.head.size as usize, descriptor.len());
+        let mut offset = size_of::<StorageDeviceIdDescriptor>();
+        let mut of_device = 0;
+        for index in 1..=head.number_of_identifiers {
+            let (identifier, _) = StorageIdentifier::read_from_prefix(&descriptor[offset..]).expect("an identifier");
+            let end = offset + size_of::<StorageIdentifier>() + usize::from(identifier.identifier_size);
+            assert!(identifier.identifier_size > 0 && end <= descriptor.len());
+            of_device += u32::from(identifier.association == ASSOCIATION_DEVICE);
+            if index < head.number_of_identifiers {
+                offset += usize::from(identifier.next_offset);
+                assert!(offset >= end, "the next identifier begins after this one");
+            }
+        }
+        assert!(of_device > 0, "an identifier of the device itself");
+    }),
+    Fact::new("DISK-38", |node| {
+        let disk = open_disk(node, node.disk(DiskKind::NoPage83), Access::empty());
+        refused_as_unknown(&*disk, StoragePropertyQuery::DEVICE_ID);
+    }),
 ];
 
-fn a_short_query_is_refused(node: &dyn TestNode) -> Verdict {
-    let disk = open_disk(node, node.disk(DiskKind::System)?, Access::empty());
-    let send = |size| disk.control(ControlCode::STORAGE_QUERY_PROPERTY, &[0; 12][..size], &mut [0; 512]);
-    for size in [0, 8, 11] {
-        assert_eq!(send(size), Err(OsError::BAD_LENGTH));
-    }
-    assert!(send(12).is_ok());
-    Ok(())
-}
-
-fn the_head_of_a_descriptor_is_returned_alone(node: &dyn TestNode) -> Verdict {
-    let disk = open_disk(node, node.disk(DiskKind::System)?, Access::empty());
-    let head = property(&*disk, StoragePropertyQuery::DEVICE, 8).expect("the head");
-    let head = StorageDescriptorHead::read_from_bytes(&head).expect("8 bytes");
-    let whole = property(&*disk, StoragePropertyQuery::DEVICE, ENOUGH).expect("the descriptor");
-    assert_eq!((head.version, head.size as usize), (40, whole.len()));
-    Ok(())
-}
-
-fn an_unknown_property_is_refused(node: &dyn TestNode) -> Verdict {
-    refused_as_unknown(&*open_disk(node, node.disk(DiskKind::System)?, Access::empty()), 0x7fff);
-    Ok(())
-}
-
-fn missing_identifiers_are_an_unknown_property(node: &dyn TestNode) -> Verdict {
-    let disk = open_disk(node, node.disk(DiskKind::NoPage83)?, Access::empty());
-    refused_as_unknown(&*disk, StoragePropertyQuery::DEVICE_ID);
-    Ok(())
-}
-
 fn refused_as_unknown(disk: &dyn os::Handle, property_id: u32) {
-    let refused = property(disk, property_id, ENOUGH).err();
     let codes = [OsError::INVALID_FUNCTION, OsError::INVALID_PARAMETER, OsError::NOT_SUPPORTED];
-    assert!(refused.is_some_and(|code| codes.contains(&code)), "{refused:?}");
-}
-
-fn a_missing_string_has_the_offset_0(node: &dyn TestNode) -> Verdict {
-    for (kind, has_serial) in [(DiskKind::Raw, true), (DiskKind::NoSerial, false)] {
-        let disk = open_disk(node, node.disk(kind)?, Access::empty());
-        let descriptor = property(&*disk, StoragePropertyQuery::DEVICE, ENOUGH).expect("the descriptor");
-        let (head, _) = StorageDeviceDescriptor::read_from_prefix(&descriptor).expect("the head");
-        assert_eq!(head.serial_number_offset != 0, has_serial);
-        for offset in
-            [head.vendor_id_offset, head.product_id_offset, head.product_revision_offset, head.serial_number_offset]
-        {
-            let text = descriptor.get(offset as usize..).expect("the offset is in the descriptor");
-            let end = text.iter().position(|byte| *byte == 0).expect("a zero ends the text");
-            assert!(offset == 0 || text[..end].is_ascii());
-        }
-    }
-    Ok(())
-}
-
-fn identifiers_are_chained(node: &dyn TestNode) -> Verdict {
-    let disk = open_disk(node, node.disk(DiskKind::Raw)?, Access::empty());
-    let descriptor = property(&*disk, StoragePropertyQuery::DEVICE_ID, ENOUGH).expect("the descriptor");
-    let (head, _) = StorageDeviceIdDescriptor::read_from_prefix(&descriptor).expect("the head");
-    assert_eq!(head.head.size as usize, descriptor.len());
-    let mut offset = size_of::<StorageDeviceIdDescriptor>();
-    let mut of_device = 0;
-    for index in 1..=head.number_of_identifiers {
-        let (identifier, _) = StorageIdentifier::read_from_prefix(&descriptor[offset..]).expect("an identifier");
-        let end = offset + size_of::<StorageIdentifier>() + usize::from(identifier.identifier_size);
-        assert!(identifier.identifier_size > 0 && end <= descriptor.len());
-        of_device += u32::from(identifier.association == ASSOCIATION_DEVICE);
-        if index < head.number_of_identifiers {
-            offset += usize::from(identifier.next_offset);
-            assert!(offset >= end, "the next identifier begins after this one");
-        }
-    }
-    assert!(of_device > 0, "an identifier of the device itself");
-    Ok(())
+    assert_fails(property(disk, property_id, ENOUGH), &codes);
 }

@@ -5,8 +5,9 @@ use os::abi::{FileBasicInfo, FsAttributeInformation, FsFullSizeInformation};
 use os::{Access, FileInfo, FsInfo, Handle, NtPath, Open, Options, OsError, OsResult, U16String, Uuid};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use super::calls::query;
-use crate::fact::{Fact, Verdict};
+use super::calls::{assert_fails, query};
+use super::devices::length;
+use crate::fact::Fact;
 use crate::node::{TestDisk, TestNode, VolumeKind};
 
 const BAD_LENGTH: OsError = OsError(24);
@@ -26,73 +27,88 @@ const LOST: [OsError; 7] = [
 const UNREADABLE: [OsError; 4] = [OsError::CRC, OsError::GEN_FAILURE, OsError::IO_DEVICE, OsError::FILE_CORRUPT];
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "FS-INFO-01",
-        "FileFsAttributeInformation of a volume names its file system 'NTFS', 'FAT32' or 'ReFS', through a handle of the \
-         volume as through one of its root directory.",
-        "FF volinfo.c; https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumeinformationw",
-        a_file_system_has_a_name,
-    ),
-    Fact::published(
-        "FS-INFO-02",
-        "FileFsAttributeInformation into a buffer that the name does not fit into fails with MORE_DATA (234) and writes \
-         as much of the name as fits, with the length of this part.",
-        "FF volinfo.c",
-        a_name_that_does_not_fit_is_cut,
-    ),
-    Fact::published(
-        "FS-INFO-03",
-        "FileFsAttributeInformation into less than 16 bytes, and FileFsFullSizeInformation into less than 32, fail with \
-         BAD_LENGTH (24).",
-        "DDI NtQueryVolumeInformationFile; https://github.com/reactos/reactos/blob/master/modules/rostests/apitests/ntdll/NtQueryVolumeInformationFile.c",
-        a_short_buffer_is_refused,
-    ),
-    Fact::published(
-        "FS-INFO-04",
-        "FileFsFullSizeInformation of NTFS and FAT32 has the size of the file system, which is at most that of the \
-         partition, and no more free units than units.",
-        "FF volinfo.c; DDI FILE_FS_FULL_SIZE_INFORMATION",
-        a_file_system_has_a_size,
-    ),
-    Fact::published(
-        "DEVICE-LOST-01",
-        "Opening the path of a volume or of a file on it fails with FILE_NOT_FOUND (2), PATH_NOT_FOUND (3) or, from \
-         Windows 10 1903 on, NO_SUCH_DEVICE (433) after its disk was removed.",
-        "https://github.com/MicrosoftDocs/win32/pull/1099; https://github.com/arsenetar/dupeguru/issues/1399",
-        a_removed_volume_is_not_opened,
-    ),
-    Fact::assumed(
-        "DEVICE-LOST-02",
-        "After the disk was removed listing a directory, opening an entry relative to it, reading information and \
-         deleting through an open handle fail with FILE_NOT_FOUND (2), NOT_READY (21), DEV_NOT_EXIST (55), \
-         NO_SUCH_DEVICE (433), FILE_INVALID (1006), DEVICE_NOT_CONNECTED (1167) or DEVICE_REMOVED (1617).",
-        "no page ties the codes to file systems; operations treat all of them as a handle that is to be opened anew, and \
-         never take one of them as the success of a deletion",
-        calls_on_files_of_a_removed_disk_fail,
-    ),
-    Fact::assumed(
-        "DEVICE-LOST-03",
-        "After the disk was removed querying the file system through an open handle of a volume fails with one of the \
-         codes of DEVICE-LOST-02.",
-        "no page ties the codes to file systems; operations report any code as an error, and as 'not found' all of them \
-         but FILE_INVALID and NOT_READY",
-        a_removed_file_system_is_not_queried,
-    ),
-    Fact::assumed(
-        "DEVICE-LOST-04",
-        "A handle that was open when its disk was removed stays useless when the disk is connected again, and a new \
-         handle works.",
-        "it is how a dismount works, which removal implies; operations open their working directory anew after any of \
-         the codes of DEVICE-LOST-02",
-        an_old_handle_stays_useless,
-    ),
-    Fact::assumed(
-        "DEVICE-LOST-05",
-        "On a volume that cannot be read, opening the root directory fails with CRC (23), GEN_FAILURE (31), \
-         IO_DEVICE (1117) or FILE_CORRUPT (1392).",
-        "which one depends on the device; operations report each of them and take none as a missing directory",
-        an_unreadable_volume_is_an_error,
-    ),
+    Fact::new("FS-INFO-01", |node| {
+        for (kind, expected) in [(VolumeKind::Ntfs, "NTFS"), (VolumeKind::Fat32, "FAT32"), (VolumeKind::Refs, "ReFS")] {
+            let id = node.volume(kind).id;
+            for path in [NtPath::volume(id), NtPath::volume_root(id)] {
+                let handle = open(node, &path, Access::GENERIC_READ).expect("it opens");
+                let (filled, found) = name(&*handle, 64);
+                assert_eq!(found, expected);
+                assert_eq!(filled, Ok(FsAttributeInformation::NAME_OFFSET + 2 * expected.len()));
+            }
+        }
+    }),
+    Fact::new("FS-INFO-02", |node| {
+        let volume = node.volume(VolumeKind::Fat32);
+        let handle = open(node, &NtPath::volume_root(volume.id), Access::GENERIC_READ).expect("the root opens");
+        assert_eq!(name(&*handle, 18), (Err(OsError::MORE_DATA), "FAT".to_owned()));
+    }),
+    Fact::new("FS-INFO-03", |node| {
+        let volume = node.volume(VolumeKind::Ntfs);
+        let handle = open(node, &NtPath::volume_root(volume.id), Access::GENERIC_READ).expect("the root opens");
+        assert_eq!(handle.query_fs(FsInfo::Attribute, &mut [0; 15]), Err(BAD_LENGTH));
+        assert_eq!(handle.query_fs(FsInfo::Attribute, &mut [0; 16]), Err(OsError::MORE_DATA));
+        assert_eq!(handle.query_fs(FsInfo::FullSize, &mut [0; 31]), Err(BAD_LENGTH));
+        assert_eq!(handle.query_fs(FsInfo::FullSize, &mut [0; 32]), Ok(32));
+    }),
+    Fact::new("FS-INFO-04", |node| {
+        for kind in [VolumeKind::Ntfs, VolumeKind::Fat32] {
+            let volume = node.volume(kind);
+            let device = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
+            let length = u64::try_from(length(&*device)).expect("a length");
+            let size = size(&*device).expect("the size");
+            let total = size.total_units * u64::from(size.sectors_per_unit) * u64::from(size.bytes_per_sector);
+            assert!(total <= length && total > length / 2, "{total} of {length}");
+            assert!(size.available_units <= size.total_units && size.caller_available_units <= size.available_units);
+        }
+    }),
+    Fact::new("DEVICE-LOST-01", |node| {
+        let volume = node.volume(VolumeKind::Ntfs);
+        let paths = [NtPath::volume(volume.id), NtPath::volume_root(volume.id)];
+        for path in &paths {
+            open(node, path, Access::GENERIC_READ).expect("it opens");
+        }
+        node.remove_disk(TestDisk { number: volume.disk });
+        for path in paths.iter().chain([&paths[1].join(&U16String::from_str("file"))]) {
+            let codes = [OsError::FILE_NOT_FOUND, OsError::PATH_NOT_FOUND, OsError::NO_SUCH_DEVICE];
+            assert_fails(open(node, path, Access::GENERIC_READ), &codes);
+        }
+    }),
+    Fact::new("DEVICE-LOST-02", |node| {
+        let volume = node.volume(VolumeKind::Ntfs);
+        let folder = directory_on(node, volume.id);
+        folder.list(true, &mut [0; 4096]).expect("the directory is listed");
+        node.remove_disk(TestDisk { number: volume.disk });
+        assert_fails(folder.list(true, &mut [0; 4096]), &LOST);
+        let how = Open::existing(Access::READ_ATTRIBUTES, Options::empty());
+        assert_fails(folder.open_child(&U16String::from_str("entry"), &how), &LOST);
+        assert_fails(query::<FileBasicInfo>(&*folder, FileInfo::Basic), &LOST);
+        assert_fails(folder.set(FileInfo::Disposition, &[1]), &LOST);
+        assert_fails(folder.set(FileInfo::DispositionEx, &3_u32.to_le_bytes()), &LOST);
+    }),
+    Fact::new("DEVICE-LOST-03", |node| {
+        let volume = node.volume(VolumeKind::Ntfs);
+        let device = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
+        size(&*device).expect("the size");
+        node.remove_disk(TestDisk { number: volume.disk });
+        assert_fails(device.query_fs(FsInfo::Attribute, &mut [0; 64]), &LOST);
+        assert_fails(size(&*device), &LOST);
+    }),
+    Fact::new("DEVICE-LOST-04", |node| {
+        let volume = node.volume(VolumeKind::Ntfs);
+        let folder = directory_on(node, volume.id);
+        let path = NtPath::volume_root(volume.id).join(&U16String::from_str("facts-folder"));
+        let removed = node.remove_disk(TestDisk { number: volume.disk });
+        removed.connect_again();
+        assert_fails(query::<FileBasicInfo>(&*folder, FileInfo::Basic), &LOST);
+        let anew = open(node, &path, Access::READ_ATTRIBUTES).expect("the directory opens");
+        let basic: FileBasicInfo = query(&*anew, FileInfo::Basic).expect("the information");
+        assert!(basic.creation_time > 0);
+    }),
+    Fact::new("DEVICE-LOST-05", |node| {
+        let volume = node.volume(VolumeKind::Unreadable);
+        assert_fails(open(node, &NtPath::volume_root(volume.id), Access::READ_ATTRIBUTES), &UNREADABLE);
+    }),
 ];
 
 fn open(node: &dyn TestNode, path: &NtPath, access: Access) -> OsResult<Box<dyn Handle>> {
@@ -118,116 +134,9 @@ fn size(handle: &dyn Handle) -> OsResult<FsFullSizeInformation> {
     })
 }
 
-fn a_file_system_has_a_name(node: &dyn TestNode) -> Verdict {
-    for (kind, expected) in [(VolumeKind::Ntfs, "NTFS"), (VolumeKind::Fat32, "FAT32"), (VolumeKind::Refs, "ReFS")] {
-        let id = node.volume(kind)?.id;
-        for path in [NtPath::volume(id), NtPath::volume_root(id)] {
-            let handle = open(node, &path, Access::GENERIC_READ).expect("it opens");
-            let (filled, found) = name(&*handle, 64);
-            assert_eq!(found, expected);
-            assert_eq!(filled, Ok(FsAttributeInformation::NAME_OFFSET + 2 * expected.len()));
-        }
-    }
-    Ok(())
-}
-
-fn a_name_that_does_not_fit_is_cut(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Fat32)?;
-    let handle = open(node, &NtPath::volume_root(volume.id), Access::GENERIC_READ).expect("the root opens");
-    assert_eq!(name(&*handle, 18), (Err(OsError::MORE_DATA), "FAT".to_owned()));
-    Ok(())
-}
-
-fn a_short_buffer_is_refused(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Ntfs)?;
-    let handle = open(node, &NtPath::volume_root(volume.id), Access::GENERIC_READ).expect("the root opens");
-    assert_eq!(handle.query_fs(FsInfo::Attribute, &mut [0; 15]), Err(BAD_LENGTH));
-    assert_eq!(handle.query_fs(FsInfo::Attribute, &mut [0; 16]), Err(OsError::MORE_DATA));
-    assert_eq!(handle.query_fs(FsInfo::FullSize, &mut [0; 31]), Err(BAD_LENGTH));
-    assert_eq!(handle.query_fs(FsInfo::FullSize, &mut [0; 32]), Ok(32));
-    Ok(())
-}
-
-fn a_file_system_has_a_size(node: &dyn TestNode) -> Verdict {
-    for kind in [VolumeKind::Ntfs, VolumeKind::Fat32] {
-        let volume = node.volume(kind)?;
-        let device = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
-        let mut length = [0; 8];
-        device.control(os::abi::ControlCode::DISK_GET_LENGTH_INFO, &[], &mut length).expect("the length");
-        let length = u64::from_le_bytes(length);
-        let size = size(&*device).expect("the size");
-        let total = size.total_units * u64::from(size.sectors_per_unit) * u64::from(size.bytes_per_sector);
-        assert!(total <= length && total > length / 2, "{total} of {length}");
-        assert!(size.available_units <= size.total_units && size.caller_available_units <= size.available_units);
-    }
-    Ok(())
-}
-
-fn assert_lost<T>(outcome: OsResult<T>, codes: &[OsError]) {
-    let code = outcome.err().expect("the call fails");
-    assert!(codes.contains(&code), "{code:?}");
-}
-
-fn a_removed_volume_is_not_opened(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Ntfs)?;
-    let paths = [NtPath::volume(volume.id), NtPath::volume_root(volume.id)];
-    for path in &paths {
-        open(node, path, Access::GENERIC_READ).expect("it opens");
-    }
-    node.remove_disk(TestDisk { number: volume.disk })?;
-    for path in paths.iter().chain([&paths[1].join(&U16String::from_str("file"))]) {
-        let codes = [OsError::FILE_NOT_FOUND, OsError::PATH_NOT_FOUND, OsError::NO_SUCH_DEVICE];
-        assert_lost(open(node, path, Access::GENERIC_READ), &codes);
-    }
-    Ok(())
-}
-
 /// Creates a directory on a new volume and opens it, to list and to delete it.
 fn directory_on(node: &dyn TestNode, volume: Uuid) -> Box<dyn Handle> {
     let path = NtPath::volume_root(volume).join(&U16String::from_str("facts-folder"));
     let access = Access::DELETE | Access::READ_DATA | Access::READ_ATTRIBUTES;
     node.os().open(&path, &Open::new_directory(access)).expect("the directory is created")
-}
-
-fn calls_on_files_of_a_removed_disk_fail(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Ntfs)?;
-    let folder = directory_on(node, volume.id);
-    folder.list(true, &mut [0; 4096]).expect("the directory is listed");
-    node.remove_disk(TestDisk { number: volume.disk })?;
-    assert_lost(folder.list(true, &mut [0; 4096]), &LOST);
-    let how = Open::existing(Access::READ_ATTRIBUTES, Options::empty());
-    assert_lost(folder.open_child(&U16String::from_str("entry"), &how), &LOST);
-    assert_lost(query::<FileBasicInfo>(&*folder, FileInfo::Basic), &LOST);
-    assert_lost(folder.set(FileInfo::Disposition, &[1]), &LOST);
-    assert_lost(folder.set(FileInfo::DispositionEx, &3_u32.to_le_bytes()), &LOST);
-    Ok(())
-}
-
-fn a_removed_file_system_is_not_queried(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Ntfs)?;
-    let device = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
-    size(&*device).expect("the size");
-    node.remove_disk(TestDisk { number: volume.disk })?;
-    assert_lost(device.query_fs(FsInfo::Attribute, &mut [0; 64]), &LOST);
-    assert_lost(size(&*device), &LOST);
-    Ok(())
-}
-
-fn an_old_handle_stays_useless(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Ntfs)?;
-    let folder = directory_on(node, volume.id);
-    let path = NtPath::volume_root(volume.id).join(&U16String::from_str("facts-folder"));
-    let removed = node.remove_disk(TestDisk { number: volume.disk })?;
-    removed.connect_again();
-    assert_lost(query::<FileBasicInfo>(&*folder, FileInfo::Basic), &LOST);
-    let anew = open(node, &path, Access::READ_ATTRIBUTES).expect("the directory opens");
-    let basic: FileBasicInfo = query(&*anew, FileInfo::Basic).expect("the information");
-    assert!(basic.creation_time > 0);
-    Ok(())
-}
-
-fn an_unreadable_volume_is_an_error(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Unreadable)?;
-    assert_lost(open(node, &NtPath::volume_root(volume.id), Access::READ_ATTRIBUTES), &UNREADABLE);
-    Ok(())
 }

@@ -4,91 +4,56 @@ use os::abi::FileIdInfo;
 use os::{Access, FileInfo, NtPath, Open, Options, OsError, PathForm, U16String};
 
 use super::calls::query;
-use crate::fact::{Fact, Verdict};
-use crate::node::{TestNode, Unavailable, VolumeKind};
+use crate::fact::Fact;
+use crate::node::{VolumeKind, missing};
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "FINAL-01",
-        "GetFinalPathNameByHandleW fails with PATH_NOT_FOUND (3) for VOLUME_NAME_DOS if the volume has no drive letter \
-         and no mounted folder, and for VOLUME_NAME_GUID if the file is on a share.",
-        "SDK GetFinalPathNameByHandleW",
-        some_files_have_no_path_of_a_form,
-    ),
-    Fact::published(
-        "FINAL-02",
-        "On a share, GetFinalPathNameByHandleW fails with ACCESS_DENIED (5) if the caller may not read a directory of the \
-         path.",
-        "SDK GetFinalPathNameByHandleW",
-        each_directory_of_a_remote_path_must_be_readable,
-    ),
-    Fact::unchecked(
-        "FINAL-03",
-        "For a buffer that is too short, GetFinalPathNameByHandleW returns the length with the terminating zero, and \
-         otherwise the length without it.",
-        "SDK GetFinalPathNameByHandleW",
-        "not visible in os::Handle::final_path, which returns the whole path",
-    ),
-    Fact::published(
-        "FINAL-04",
-        "The normalized final path has the names in the case in which they were created, and the one with the GUID of the \
-         volume opens the same directory.",
-        "SDK GetFinalPathNameByHandleW",
-        a_final_path_has_the_names_as_they_were_created,
-    )
-    .wine("it does not open a path below the GUID path of a volume"),
+    Fact::new("FINAL-01", |node| {
+        let volume = node.volume(VolumeKind::Ntfs);
+        let remote = node.share();
+        if !node.os().volume_paths(&volume.guid_path()).expect("the paths of the volume").is_empty() {
+            missing("an NTFS volume without a drive letter");
+        }
+        let how = Open::existing(Access::READ_ATTRIBUTES, Options::empty());
+        let root = node.os().open(&NtPath::volume_root(volume.id), &how).expect("the root directory opens");
+        assert_eq!(root.final_path(PathForm::Dos), Err(OsError::PATH_NOT_FOUND));
+        assert_eq!(root.final_path(PathForm::VolumeGuid), Ok(volume.guid_path()));
+
+        let remote = NtPath::from_win32(&U16String::from_str(&remote));
+        let remote = node.os().open(&remote, &how).expect("the share opens");
+        assert_eq!(remote.final_path(PathForm::VolumeGuid), Err(OsError::PATH_NOT_FOUND));
+        let path = remote.final_path(PathForm::Dos).expect("the path").to_string_lossy();
+        assert!(path.to_uppercase().starts_with(r"\\?\UNC\"), "{path}");
+    }),
+    Fact::new("FINAL-02", |node| {
+        let share = node.share();
+        let path = |name: &str| NtPath::from_win32(&U16String::from_str(&format!(r"{share}\{name}")));
+        for directory in ["closed", r"closed\inner"] {
+            let how = Open::new_directory(Access::READ_ATTRIBUTES);
+            node.os().open(&path(directory), &how).expect("the directory is created");
+        }
+        let how = Open::existing(Access::READ_ATTRIBUTES, Options::empty());
+        let inner = node.os().open(&path(r"closed\inner"), &how).expect("the directory opens");
+        let before = inner.final_path(PathForm::Dos).expect("the path").to_string_lossy();
+        assert!(before.ends_with(r"\closed\inner"), "{before}");
+        drop(inner);
+        node.revoke_all_rights(&format!(r"{share}\closed"));
+        let inner = node.os().open(&path(r"closed\inner"), &how).expect("the directory opens");
+        assert_eq!(inner.final_path(PathForm::Dos), Err(OsError::ACCESS_DENIED));
+    }),
+    Fact::new("FINAL-04", |node| {
+        let directory = node.directory();
+        directory.mkdir("Real Name");
+        let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
+        let opened = directory.open("REAL name", &how).expect("the directory opens");
+        let path = |form| opened.final_path(form).expect("the path");
+        let dos = path(PathForm::Dos).to_string_lossy();
+        assert_eq!(dos, format!(r"\\?\{}", directory.win32("Real Name")));
+        let guid = path(PathForm::VolumeGuid);
+        let text = guid.to_string_lossy();
+        assert!(text.starts_with(r"\\?\Volume{") && text.ends_with(r"\Real Name"), "{text}");
+        let again = node.os().open(&NtPath::from_win32(&guid), &how).expect("the path opens");
+        let id = |handle| query::<FileIdInfo>(handle, FileInfo::Id).expect("the id");
+        assert_eq!(id(&*again), id(&*opened));
+    }),
 ];
-
-fn some_files_have_no_path_of_a_form(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Ntfs)?;
-    let remote = node.share()?;
-    if !node.os().volume_paths(&volume.guid_path()).expect("the paths of the volume").is_empty() {
-        return Err(Unavailable("an NTFS volume without a drive letter".to_owned()));
-    }
-    let how = Open::existing(Access::READ_ATTRIBUTES, Options::empty());
-    let root = node.os().open(&NtPath::volume_root(volume.id), &how).expect("the root directory opens");
-    assert_eq!(root.final_path(PathForm::Dos), Err(OsError::PATH_NOT_FOUND));
-    assert_eq!(root.final_path(PathForm::VolumeGuid), Ok(volume.guid_path()));
-
-    let remote = NtPath::from_win32(&U16String::from_str(&remote));
-    let remote = node.os().open(&remote, &how).expect("the share opens");
-    assert_eq!(remote.final_path(PathForm::VolumeGuid), Err(OsError::PATH_NOT_FOUND));
-    let path = remote.final_path(PathForm::Dos).expect("the path").to_string_lossy();
-    assert!(path.to_uppercase().starts_with(r"\\?\UNC\"), "{path}");
-    Ok(())
-}
-
-fn each_directory_of_a_remote_path_must_be_readable(node: &dyn TestNode) -> Verdict {
-    let share = node.share()?;
-    let path = |name: &str| NtPath::from_win32(&U16String::from_str(&format!(r"{share}\{name}")));
-    for directory in ["closed", r"closed\inner"] {
-        let how = Open::new_directory(Access::READ_ATTRIBUTES);
-        node.os().open(&path(directory), &how).expect("the directory is created");
-    }
-    let how = Open::existing(Access::READ_ATTRIBUTES, Options::empty());
-    let inner = node.os().open(&path(r"closed\inner"), &how).expect("the directory opens");
-    let before = inner.final_path(PathForm::Dos).expect("the path").to_string_lossy();
-    assert!(before.ends_with(r"\closed\inner"), "{before}");
-    drop(inner);
-    node.revoke_all_rights(&format!(r"{share}\closed"))?;
-    let inner = node.os().open(&path(r"closed\inner"), &how).expect("the directory opens");
-    assert_eq!(inner.final_path(PathForm::Dos), Err(OsError::ACCESS_DENIED));
-    Ok(())
-}
-
-fn a_final_path_has_the_names_as_they_were_created(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("Real Name");
-    let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
-    let opened = directory.open("REAL name", &how).expect("the directory opens");
-    let path = |form| opened.final_path(form).expect("the path");
-    let dos = path(PathForm::Dos).to_string_lossy();
-    assert_eq!(dos, format!(r"\\?\{}", directory.win32("Real Name")));
-    let guid = path(PathForm::VolumeGuid);
-    let text = guid.to_string_lossy();
-    assert!(text.starts_with(r"\\?\Volume{") && text.ends_with(r"\Real Name"), "{text}");
-    let again = node.os().open(&NtPath::from_win32(&guid), &how).expect("the path opens");
-    let id = |handle| query::<FileIdInfo>(handle, FileInfo::Id).expect("the id");
-    assert_eq!(id(&*again), id(&*opened));
-    Ok(())
-}

@@ -6,37 +6,36 @@ use os::abi::{FIRMWARE_SMBIOS, RawSmbios};
 use os::{Namespace, OsError};
 use zerocopy::FromBytes;
 
-use crate::fact::{Fact, Verdict};
-use crate::node::{TestNode, Unavailable};
+use crate::fact::Fact;
+use crate::node::{TestNode, missing};
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "SMBIOS-01",
-        "GetSystemFirmwareTable returns the number of bytes written, or for a buffer that is too small or missing a needed size \
-         that is larger than the buffer.",
-        "SDK GetSystemFirmwareTable",
-        a_short_buffer_returns_the_needed_size,
-    ),
-    Fact::published(
-        "SMBIOS-02",
-        "The table of RSMB is preceded by 8 bytes, of which the last 4 are its length.",
-        "SDK GetSystemFirmwareTable",
-        the_table_has_a_head_with_its_length,
-    ),
-    Fact::assumed(
-        "SMBIOS-03",
-        "The serial number in the structure of type 1 is Win32_BIOS.SerialNumber byte for byte.",
-        "A page gives only the MIF mapping of the property. VMware shows the string of type 1 in both places, and the drivers \
-         that use it trim outer blanks.",
-        the_serial_number_is_that_of_wmi,
-    ),
-    Fact::assumed(
-        "SMBIOS-04",
-        "GetSystemFirmwareTable fails with INVALID_FUNCTION (1) for a provider that does not exist.",
-        "The page says only that the last error has more information. All machines have RSMB; where it is missing, the operation asks WMI \
-         after 1 or 50 and reports any other code.",
-        an_unknown_provider_has_its_code,
-    ),
+    Fact::new("SMBIOS-01", |node| {
+        let size = table(node).len();
+        let short = node.os().firmware_table(FIRMWARE_SMBIOS, 0, &mut vec![0; size - 1]).expect("a size");
+        assert!(short >= size, "{short} for a table of {size} bytes");
+    }),
+    Fact::new("SMBIOS-02", |node| {
+        let table = table(node);
+        assert_eq!(size_of::<RawSmbios>(), 8);
+        let length = u32::from_le_bytes(table[4..8].try_into().expect("four bytes"));
+        assert_eq!(length as usize, table.len() - 8);
+        // The first structure says how long it is, and is in the table.
+        assert!(table[9] >= 4 && usize::from(table[9]) < table.len() - 8);
+    }),
+    Fact::new("SMBIOS-03", |node| {
+        let table = table(node);
+        let (_, structures) = RawSmbios::read_from_prefix(&table).expect("a head");
+        let serial = serial_number(structures).unwrap_or_else(|| missing("a serial number in the firmware"));
+        let deadline = node.os().clock().now() + Duration::from_mins(1);
+        let wql = "SELECT SerialNumber FROM Win32_BIOS";
+        let bios = node.os().wmi().query(Namespace::CimV2, wql, deadline).expect("the query succeeds");
+        assert_eq!(bios[0].text("SerialNumber"), Some(&*serial));
+    }),
+    Fact::new("SMBIOS-04", |node| {
+        let unknown = node.os().firmware_table(0x5858_5858, 0, &mut [0; 64]);
+        assert_eq!(unknown, Err(OsError::INVALID_FUNCTION));
+    }),
 ];
 
 /// Returns the table of RSMB with its head.
@@ -45,36 +44,6 @@ fn table(node: &dyn TestNode) -> Vec<u8> {
     let mut table = vec![0; size];
     assert_eq!(node.os().firmware_table(FIRMWARE_SMBIOS, 0, &mut table), Ok(size));
     table
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "it is the type of a check")]
-fn a_short_buffer_returns_the_needed_size(node: &dyn TestNode) -> Verdict {
-    let size = table(node).len();
-    let short = node.os().firmware_table(FIRMWARE_SMBIOS, 0, &mut vec![0; size - 1]).expect("a size");
-    assert!(short >= size, "{short} for a table of {size} bytes");
-    Ok(())
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "it is the type of a check")]
-fn the_table_has_a_head_with_its_length(node: &dyn TestNode) -> Verdict {
-    let table = table(node);
-    assert_eq!(size_of::<RawSmbios>(), 8);
-    let length = u32::from_le_bytes(table[4..8].try_into().expect("four bytes"));
-    assert_eq!(length as usize, table.len() - 8);
-    // The first structure says how long it is, and is in the table.
-    assert!(table[9] >= 4 && usize::from(table[9]) < table.len() - 8);
-    Ok(())
-}
-
-fn the_serial_number_is_that_of_wmi(node: &dyn TestNode) -> Verdict {
-    let table = table(node);
-    let (_, structures) = RawSmbios::read_from_prefix(&table).expect("a head");
-    let serial = serial_number(structures).ok_or_else(|| Unavailable("a serial number in the firmware".to_owned()))?;
-    let deadline = node.os().clock().now() + Duration::from_mins(1);
-    let wql = "SELECT SerialNumber FROM Win32_BIOS";
-    let bios = node.os().wmi().query(Namespace::CimV2, wql, deadline).expect("the query succeeds");
-    assert_eq!(bios[0].text("SerialNumber"), Some(&*serial));
-    Ok(())
 }
 
 /// Returns the serial number in the first structure of type 1.
@@ -91,11 +60,4 @@ fn serial_number(mut structures: &[u8]) -> Option<String> {
         }
         structures = &rest[end + 2..];
     }
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "it is the type of a check")]
-fn an_unknown_provider_has_its_code(node: &dyn TestNode) -> Verdict {
-    let unknown = node.os().firmware_table(0x5858_5858, 0, &mut [0; 64]);
-    assert_eq!(unknown, Err(OsError::INVALID_FUNCTION));
-    Ok(())
 }

@@ -8,7 +8,7 @@ use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::calls::query;
-use crate::fact::{Fact, Verdict};
+use crate::fact::Fact;
 use crate::node::{Directory, TestNode, VolumeKind};
 
 /// `FILE_ATTRIBUTE_SYSTEM`.
@@ -17,229 +17,127 @@ const SYSTEM: u32 = 0x4;
 const SPARSE_FILE: u32 = 0x200;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "FILE-INFO-01",
-        "Reading FileBasicInfo needs FILE_READ_ATTRIBUTES, setting it needs FILE_WRITE_ATTRIBUTES, and without the right \
-         both fail with ACCESS_DENIED (5).",
-        "BT fileinfo",
-        basic_information_needs_its_rights,
-    )
-    .wine("attributes are read and set without the rights"),
-    Fact::published(
-        "FILE-INFO-02",
-        "Setting FileBasicInfo with all fields 0 leaves the times and attributes as they are.",
-        "BT fileinfo",
-        zeros_change_nothing,
-    ),
-    Fact::published(
-        "FILE-INFO-03",
-        "Setting FILE_ATTRIBUTE_NORMAL clears the attributes, NORMAL with READONLY sets READONLY alone, DIRECTORY on a \
-         file fails with INVALID_PARAMETER (87), and REPARSE_POINT and SPARSE_FILE are ignored.",
-        "BT fileinfo",
-        attributes_are_set,
-    )
-    .wine("it does not set all of the attributes"),
-    Fact::published(
-        "FILE-INFO-04",
-        "Reading FileAttributeTagInfo into less than its 8 bytes fails with BAD_LENGTH (24).",
-        "WF test_file_attribute_tag_information",
-        a_short_buffer_for_the_tag_is_refused,
-    ),
-    Fact::published(
-        "FILE-INFO-05",
-        "On NTFS the low half of the id in FileIdInfo is the id that a listing has, and the high half is 0; files of one \
-         volume have different ids and the same volume serial number.",
-        "WF test_file_id_information",
-        a_file_has_one_id,
-    )
-    .wine("the ids of a listing are 0"),
-    Fact::unchecked(
-        "FILE-INFO-10",
-        "The low half of the volume serial number in FileIdInfo is the volume serial number of GetVolumeInformation.",
-        "WF test_file_id_information",
-        "not reachable by any operation: none reads FileFsVolumeInformation",
-    ),
-    Fact::published(
-        "FILE-INFO-06",
-        "FAT knows neither FileAttributeTagInfo nor FileIdInfo, which both fail with INVALID_PARAMETER (87), and knows \
-         FileBasicInfo.",
-        "FF fileinfo.c",
-        fat_has_only_basic_information,
-    ),
-    Fact::published(
-        "FILE-INFO-07",
-        "FAT fails FileBasicInfo of a handle on the volume itself with INVALID_PARAMETER (87).",
-        "FF fileinfo.c",
-        a_fat_volume_is_no_file,
-    ),
-    Fact::published(
-        "FILE-INFO-08",
-        "A file without attributes shows FILE_ATTRIBUTE_NORMAL, and one with SYSTEM shows just SYSTEM, in FileBasicInfo \
-         and FileAttributeTagInfo alike.",
-        "BT reparse; WF test_file_attribute_tag_information",
-        no_attribute_is_shown_as_normal,
-    )
-    .wine("the attribute SYSTEM is not kept"),
-    Fact::published(
-        "FILE-INFO-09",
-        "An unknown FSCTL on a file fails with INVALID_FUNCTION (1).",
-        "WF test_ioctl",
-        an_unknown_control_code_is_refused,
-    )
-    .wine("it fails with another code"),
-    Fact::published(
-        "FILE-INFO-11",
-        "The owner and the access control list of an open file are read with READ_CONTROL; without the right, that fails with \
-         ACCESS_DENIED (5).",
-        "https://learn.microsoft.com/windows/win32/api/securitybaseapi/nf-securitybaseapi-getkernelobjectsecurity",
-        the_security_descriptor_needs_its_right,
-    ),
-    Fact::unchecked(
-        "FILE-INFO-12",
-        "A thread of LocalSystem sees only the global drive letters, which only LocalSystem can define; the network drives of \
-         other accounts are those of their logon sessions.",
-        "https://learn.microsoft.com/windows-hardware/drivers/kernel/local-and-global-ms-dos-device-names; \
-         https://learn.microsoft.com/windows/win32/fileio/defining-an-ms-dos-device-name",
-        "not reachable by any operation: none maps a drive",
-    ),
+    Fact::new("FILE-INFO-01", |node| {
+        let (directory, _) = file(node);
+        let open = |access| directory.existing("file", access, Options::empty()).expect("the file opens");
+        let reading = open(Access::READ_ATTRIBUTES);
+        assert_eq!(set_attributes(&*reading, FILE_ATTRIBUTE_READONLY), Err(OsError::ACCESS_DENIED));
+        assert_eq!(basic(&*reading).attributes & FILE_ATTRIBUTE_READONLY, 0);
+        let writing = open(Access::WRITE_ATTRIBUTES);
+        assert_eq!(query::<FileBasicInfo>(&*writing, FileInfo::Basic).err(), Some(OsError::ACCESS_DENIED));
+        assert_eq!(set_attributes(&*writing, FILE_ATTRIBUTE_READONLY), Ok(()));
+        assert_eq!(basic(&*reading).attributes & FILE_ATTRIBUTE_READONLY, FILE_ATTRIBUTE_READONLY);
+    }),
+    Fact::new("FILE-INFO-02", |node| {
+        let (_directory, handle) = file(node);
+        set_attributes(&*handle, SYSTEM).expect("an attribute to keep is set");
+        let before = basic(&*handle);
+        set_attributes(&*handle, 0).expect("zeros are accepted");
+        let after = basic(&*handle);
+        let of =
+            |info: &FileBasicInfo| (info.creation_time, info.last_access_time, info.last_write_time, info.attributes);
+        assert_eq!(of(&after), of(&before));
+        assert!(after.creation_time > 0 && after.last_write_time > 0);
+    }),
+    Fact::new("FILE-INFO-03", |node| {
+        let (_directory, handle) = file(node);
+        for (set, shown) in [
+            (SYSTEM, SYSTEM),
+            (FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_NORMAL),
+            (FILE_ATTRIBUTE_NORMAL | FILE_ATTRIBUTE_READONLY, FILE_ATTRIBUTE_READONLY),
+            (SYSTEM | FILE_ATTRIBUTE_REPARSE_POINT, SYSTEM),
+            (FILE_ATTRIBUTE_READONLY | SPARSE_FILE, FILE_ATTRIBUTE_READONLY),
+        ] {
+            set_attributes(&*handle, set).expect("the attributes are set");
+            assert_eq!(basic(&*handle).attributes, shown, "{set:#x}");
+        }
+        assert_eq!(set_attributes(&*handle, FILE_ATTRIBUTE_DIRECTORY), Err(OsError::INVALID_PARAMETER));
+    }),
+    Fact::new("FILE-INFO-04", |node| {
+        let (_directory, handle) = file(node);
+        let mut output = [0; size_of::<FileAttributeTagInfo>()];
+        let end = output.len() - 1;
+        assert_eq!(handle.query(FileInfo::AttributeTag, &mut output[..end]), Err(OsError(24)));
+        assert_eq!(handle.query(FileInfo::AttributeTag, &mut output), Ok(()));
+        assert_ne!(output, [0; 8]);
+    }),
+    Fact::new("FILE-INFO-05", |node| {
+        let (directory, handle) = file(node);
+        let read = |handle: &dyn Handle| query::<FileIdInfo>(handle, FileInfo::Id).expect("the id");
+        let (id, other) = (read(&*handle), read(&*directory.handle()));
+        let again = directory.existing("FILE", Access::READ_ATTRIBUTES, Options::empty()).expect("the file opens");
+        assert_eq!(read(&*again), id);
+        assert_ne!(other.file_id, id.file_id);
+        assert_eq!(other.volume_serial_number, id.volume_serial_number);
+        let mut listing = [0; 4096];
+        directory.handle().list(true, &mut listing).expect("the directory is listed");
+        let mut at = 0;
+        let listed = loop {
+            let (entry, _) = FileIdBothDirInfo::read_from_prefix(&listing[at..]).expect("an entry");
+            if entry.next_entry_offset == 0 {
+                break entry.file_id;
+            }
+            at += entry.next_entry_offset as usize;
+        };
+        let (low, high) = id.file_id.split_at(8);
+        assert_eq!((low, high), (&listed.to_le_bytes()[..], &[0; 8][..]));
+    }),
+    Fact::new("FILE-INFO-06", |node| {
+        let root = on_fat(node, NtPath::volume_root);
+        assert_eq!(
+            query::<FileAttributeTagInfo>(&*root, FileInfo::AttributeTag).err(),
+            Some(OsError::INVALID_PARAMETER)
+        );
+        assert_eq!(query::<FileIdInfo>(&*root, FileInfo::Id).err(), Some(OsError::INVALID_PARAMETER));
+        assert_eq!(basic(&*root).attributes & FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_DIRECTORY);
+    }),
+    Fact::new("FILE-INFO-07", |node| {
+        let volume = on_fat(node, NtPath::volume);
+        assert_eq!(query::<FileBasicInfo>(&*volume, FileInfo::Basic).err(), Some(OsError::INVALID_PARAMETER));
+    }),
+    Fact::new("FILE-INFO-08", |node| {
+        let (_directory, handle) = file(node);
+        for attributes in [FILE_ATTRIBUTE_NORMAL, SYSTEM] {
+            set_attributes(&*handle, attributes).expect("the attributes are set");
+            let tag: FileAttributeTagInfo = query(&*handle, FileInfo::AttributeTag).expect("the attributes");
+            assert_eq!((tag.attributes, tag.reparse_tag), (attributes, 0));
+            assert_eq!(basic(&*handle).attributes, attributes);
+        }
+    }),
+    Fact::new("FILE-INFO-09", |node| {
+        let (_directory, handle) = file(node);
+        // FILE_DEVICE_FILE_SYSTEM, function 0xfff, any access.
+        let unknown = ControlCode(0x0009_3ffc);
+        assert_eq!(handle.control(unknown, &[], &mut [0; 64]), Err(OsError::INVALID_FUNCTION));
+    }),
+    Fact::new("FILE-INFO-11", |node| {
+        let (directory, without) = file(node);
+        assert_eq!(without.security_descriptor(), Err(OsError::ACCESS_DENIED));
+        let with = directory.existing("file", Access::READ_CONTROL, Options::empty()).expect("the file opens");
+        let descriptor = with.security_descriptor().expect("the descriptor");
+        assert!(descriptor.owner.is_some() && descriptor.entries.is_some(), "{descriptor:?}");
+    }),
 ];
 
 /// Creates a file and opens it with the right to read and write its attributes.
-fn file(node: &dyn TestNode) -> Result<(Directory<'_>, Box<dyn Handle>), crate::Unavailable> {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
+fn file(node: &dyn TestNode) -> (Directory<'_>, Box<dyn Handle>) {
+    let directory = node.directory_with_file();
     let access = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
     let handle = directory.existing("file", access, Options::empty()).expect("the file opens");
-    Ok((directory, handle))
+    (directory, handle)
 }
 
 fn basic(handle: &dyn Handle) -> FileBasicInfo {
     query(handle, FileInfo::Basic).expect("the information")
 }
 
-fn the_security_descriptor_needs_its_right(node: &dyn TestNode) -> Verdict {
-    let (directory, without) = file(node)?;
-    assert_eq!(without.security_descriptor(), Err(OsError::ACCESS_DENIED));
-    let with = directory.existing("file", Access::READ_CONTROL, Options::empty()).expect("the file opens");
-    let descriptor = with.security_descriptor().expect("the descriptor");
-    assert!(descriptor.owner.is_some() && descriptor.entries.is_some(), "{descriptor:?}");
-    Ok(())
-}
-
 fn set_attributes(handle: &dyn Handle, attributes: u32) -> OsResult<()> {
     handle.set(FileInfo::Basic, FileBasicInfo { attributes, ..FileBasicInfo::default() }.as_bytes())
 }
 
-fn basic_information_needs_its_rights(node: &dyn TestNode) -> Verdict {
-    let (directory, _) = file(node)?;
-    let open = |access| directory.existing("file", access, Options::empty()).expect("the file opens");
-    let reading = open(Access::READ_ATTRIBUTES);
-    assert_eq!(set_attributes(&*reading, FILE_ATTRIBUTE_READONLY), Err(OsError::ACCESS_DENIED));
-    assert_eq!(basic(&*reading).attributes & FILE_ATTRIBUTE_READONLY, 0);
-    let writing = open(Access::WRITE_ATTRIBUTES);
-    assert_eq!(query::<FileBasicInfo>(&*writing, FileInfo::Basic).err(), Some(OsError::ACCESS_DENIED));
-    assert_eq!(set_attributes(&*writing, FILE_ATTRIBUTE_READONLY), Ok(()));
-    assert_eq!(basic(&*reading).attributes & FILE_ATTRIBUTE_READONLY, FILE_ATTRIBUTE_READONLY);
-    Ok(())
-}
-
-fn zeros_change_nothing(node: &dyn TestNode) -> Verdict {
-    let (_directory, handle) = file(node)?;
-    set_attributes(&*handle, SYSTEM).expect("an attribute to keep is set");
-    let before = basic(&*handle);
-    set_attributes(&*handle, 0).expect("zeros are accepted");
-    let after = basic(&*handle);
-    let of = |info: &FileBasicInfo| (info.creation_time, info.last_access_time, info.last_write_time, info.attributes);
-    assert_eq!(of(&after), of(&before));
-    assert!(after.creation_time > 0 && after.last_write_time > 0);
-    Ok(())
-}
-
-fn attributes_are_set(node: &dyn TestNode) -> Verdict {
-    let (_directory, handle) = file(node)?;
-    for (set, shown) in [
-        (SYSTEM, SYSTEM),
-        (FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_NORMAL),
-        (FILE_ATTRIBUTE_NORMAL | FILE_ATTRIBUTE_READONLY, FILE_ATTRIBUTE_READONLY),
-        (SYSTEM | FILE_ATTRIBUTE_REPARSE_POINT, SYSTEM),
-        (FILE_ATTRIBUTE_READONLY | SPARSE_FILE, FILE_ATTRIBUTE_READONLY),
-    ] {
-        set_attributes(&*handle, set).expect("the attributes are set");
-        assert_eq!(basic(&*handle).attributes, shown, "{set:#x}");
-    }
-    assert_eq!(set_attributes(&*handle, FILE_ATTRIBUTE_DIRECTORY), Err(OsError::INVALID_PARAMETER));
-    Ok(())
-}
-
-fn a_short_buffer_for_the_tag_is_refused(node: &dyn TestNode) -> Verdict {
-    let (_directory, handle) = file(node)?;
-    let mut output = [0; size_of::<FileAttributeTagInfo>()];
-    let end = output.len() - 1;
-    assert_eq!(handle.query(FileInfo::AttributeTag, &mut output[..end]), Err(OsError(24)));
-    assert_eq!(handle.query(FileInfo::AttributeTag, &mut output), Ok(()));
-    assert_ne!(output, [0; 8]);
-    Ok(())
-}
-
-fn a_file_has_one_id(node: &dyn TestNode) -> Verdict {
-    let (directory, handle) = file(node)?;
-    let read = |handle: &dyn Handle| query::<FileIdInfo>(handle, FileInfo::Id).expect("the id");
-    let (id, other) = (read(&*handle), read(&*directory.handle()));
-    let again = directory.existing("FILE", Access::READ_ATTRIBUTES, Options::empty()).expect("the file opens");
-    assert_eq!(read(&*again), id);
-    assert_ne!(other.file_id, id.file_id);
-    assert_eq!(other.volume_serial_number, id.volume_serial_number);
-    let mut listing = [0; 4096];
-    directory.handle().list(true, &mut listing).expect("the directory is listed");
-    let mut at = 0;
-    let listed = loop {
-        let (entry, _) = FileIdBothDirInfo::read_from_prefix(&listing[at..]).expect("an entry");
-        if entry.next_entry_offset == 0 {
-            break entry.file_id;
-        }
-        at += entry.next_entry_offset as usize;
-    };
-    let (low, high) = id.file_id.split_at(8);
-    assert_eq!((low, high), (&listed.to_le_bytes()[..], &[0; 8][..]));
-    Ok(())
-}
-
 /// Opens an object of a new FAT volume.
-fn on_fat(node: &dyn TestNode, open: fn(os::Uuid) -> NtPath) -> Result<Box<dyn Handle>, crate::Unavailable> {
-    let volume = node.volume(VolumeKind::Fat32)?;
+fn on_fat(node: &dyn TestNode, open: fn(os::Uuid) -> NtPath) -> Box<dyn Handle> {
+    let volume = node.volume(VolumeKind::Fat32);
     let how = Open::existing(Access::GENERIC_READ, Options::empty());
-    Ok(node.os().open(&open(volume.id), &how).expect("it opens"))
-}
-
-fn fat_has_only_basic_information(node: &dyn TestNode) -> Verdict {
-    let root = on_fat(node, NtPath::volume_root)?;
-    assert_eq!(query::<FileAttributeTagInfo>(&*root, FileInfo::AttributeTag).err(), Some(OsError::INVALID_PARAMETER));
-    assert_eq!(query::<FileIdInfo>(&*root, FileInfo::Id).err(), Some(OsError::INVALID_PARAMETER));
-    assert_eq!(basic(&*root).attributes & FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_DIRECTORY);
-    Ok(())
-}
-
-fn a_fat_volume_is_no_file(node: &dyn TestNode) -> Verdict {
-    let volume = on_fat(node, NtPath::volume)?;
-    assert_eq!(query::<FileBasicInfo>(&*volume, FileInfo::Basic).err(), Some(OsError::INVALID_PARAMETER));
-    Ok(())
-}
-
-fn no_attribute_is_shown_as_normal(node: &dyn TestNode) -> Verdict {
-    let (_directory, handle) = file(node)?;
-    for attributes in [FILE_ATTRIBUTE_NORMAL, SYSTEM] {
-        set_attributes(&*handle, attributes).expect("the attributes are set");
-        let tag: FileAttributeTagInfo = query(&*handle, FileInfo::AttributeTag).expect("the attributes");
-        assert_eq!((tag.attributes, tag.reparse_tag), (attributes, 0));
-        assert_eq!(basic(&*handle).attributes, attributes);
-    }
-    Ok(())
-}
-
-fn an_unknown_control_code_is_refused(node: &dyn TestNode) -> Verdict {
-    let (_directory, handle) = file(node)?;
-    // FILE_DEVICE_FILE_SYSTEM, function 0xfff, any access.
-    let unknown = ControlCode(0x0009_3ffc);
-    assert_eq!(handle.control(unknown, &[], &mut [0; 64]), Err(OsError::INVALID_FUNCTION));
-    Ok(())
+    node.os().open(&open(volume.id), &how).expect("it opens")
 }

@@ -4,279 +4,225 @@ use std::time::Duration;
 
 use os::{Access, Instance, Namespace, NtPath, Open, Options, OsError, Secret, ServiceAccess, U16String, Value};
 
-use super::network::{PORTAL, SESSION, TARGET, add_portal, address, connect, iscsi, known, log_out, login, portal};
+use super::network::{
+    PORTAL, SESSION, TARGET, add_portal, address, connected_target, iscsi, known, log_out, login, portal,
+};
 use super::network::{select, sessions, target, text};
-use crate::fact::{Fact, Verdict};
+use crate::fact::Fact;
 use crate::network::TargetKind;
 use crate::node::TestNode;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "ISCSI-01",
-        "MSFT_iSCSITargetPortal.Update and Remove take InitiatorInstanceName, InitiatorPortalAddress, TargetPortalAddress and \
-         TargetPortalPortNumber, and New takes these, the digests and what CHAP needs.",
-        "MW MSFT_iSCSITargetPortal",
-        the_methods_of_a_portal_take_their_parameters,
-    ),
-    Fact::published(
-        "ISCSI-02",
-        "MSFT_iSCSITarget.Connect takes IsPersistent and ReportToPnP, Disconnect takes SessionIdentifier, and SetCHAPSecret is \
-         a method of MSFT_iSCSISession.",
-        "MW MSFT_iSCSITarget; MW MSFT_iSCSISession",
-        the_methods_of_a_target_take_their_parameters,
-    ),
-    Fact::published(
-        "ISCSI-03",
-        "The authentication types are NONE, ONEWAYCHAP and MUTUALCHAP, and a portal has port 3260 if none is given.",
-        "PS Connect-IscsiTarget; PS New-IscsiTargetPortal",
-        names_of_authentication_and_the_default_port,
-    ),
-    Fact::published(
-        "ISCSI-04",
-        "A persistent session is connected again after a restart, also one that was registered later, and one that was \
-         registered twice becomes two sessions.",
-        "PS Connect-IscsiTarget; PS Register-IscsiSession",
-        a_registered_session_is_connected_again_after_a_restart,
-    ),
-    Fact::published(
-        "ISCSI-05",
-        "A second login to a target fails with ISDSC_TARGET_ALREADY_LOGGED_IN (0xEFFF003F).",
-        "wk8/go-win-iscsidsc integration_tests/target_test.go TestLoginLogout; OW iscsi_utils.py",
-        a_second_login_is_refused,
-    ),
-    Fact::published(
-        "ISCSI-06",
-        "A session does not end while one of its devices is in use: Disconnect fails with ISDSC_DEVICE_BUSY_ON_SESSION \
-         (0xEFFF0040).",
-        "DRV iscsi-status-qualifiers; OW iscsi_utils.py",
-        a_session_with_an_open_disk_does_not_end,
-    ),
-    Fact::published(
-        "ISCSI-07",
-        "The initiator fails with ISDSC_CONNECTION_FAILED (0xEFFF0003) for a portal that does not answer, \
-         ISDSC_AUTHENTICATION_FAILURE (0xEFFF0009) for a wrong secret, ISDSC_INVALID_SESSION_ID (0xEFFF001C) for a session that \
-         has ended, ISDSC_TARGET_NOT_FOUND (0xEFFF0029) for an unknown target and ISDSC_SERVICE_NOT_RUNNING (0xEFFF003E) \
-         without its service.",
-        "OW constants.py; DRV iscsi-status-qualifiers; wk8/go-win-iscsidsc integration_tests/target_test.go",
-        the_initiator_has_its_own_codes,
-    ),
-    Fact::assumed(
-        "ISCSI-08",
-        "Updating or removing a portal that is not known fails with ISDSC_PORTAL_NOT_FOUND (0xEFFF0043).",
-        "The code is public, the calls that return it are not. The operations look for the portal before, and report any other \
-         code.",
-        an_unknown_portal_has_its_code,
-    ),
-    Fact::assumed(
-        "ISCSI-09",
-        "Updating or removing a portal without TargetPortalAddress fails with INVALID_PARAMETER (87), though the method is \
-         called on the portal's own object.",
-        "The methods have the parameter, and no page says what is without it. The operations always name the portal.",
-        a_portal_is_named_by_the_arguments,
-    ),
-    Fact::assumed(
-        "ISCSI-10",
-        "A failed method of the initiator is an error with its code and not a return value.",
-        "As with SMB. The operations treat a return value other than 0 in the same way.",
-        a_failure_is_an_error_and_no_return_value,
-    ),
-    Fact::assumed(
-        "ISCSI-11",
-        "A session is not persistent if IsPersistent is left out of Connect.",
-        "No page states the default. The operation that disconnects a target ends the persistence of a session in any case.",
-        a_session_is_not_persistent_by_default,
-    ),
-    Fact::assumed(
-        "ISCSI-12",
-        "SetCHAPSecret refuses a secret of 11 bytes with ISDSC_SHORT_CHAP_SECRET (0xEFFF0048) and one of 17 bytes with \
-         ISDSC_INVALID_CHAP_SECRET (0xEFFF004A).",
-        "The codes are public, but not whether this method returns them. The operation refuses such a secret itself.",
-        a_secret_has_12_to_16_bytes,
-    ),
-    Fact::published(
-        "ISCSI-13",
-        "A portal that does not answer when it is added is listed nevertheless.",
-        "wk8/go-win-iscsidsc integration_tests/targetportal_test.go TestAddUnresponsiveTargetPortal",
-        a_portal_that_does_not_answer_is_listed,
-    ),
-    Fact::published(
-        "ISCSI-14",
-        "The associations lead from a portal to its targets, from a target and from a session to their connections, and from a \
-         connection to its disks.",
-        "MW MSFT_iSCSITargetToiSCSITargetPortal; MW MSFT_iSCSITargetToiSCSIConnection; MW MSFT_iSCSISessionToiSCSIConnection; \
-         MW MSFT_iSCSIConnectionToDisk; kubernetes-csi/csi-proxy pkg/wmi/iscsi.go",
-        associations_lead_to_targets_connections_and_disks,
-    ),
-    Fact::published(
-        "ISCSI-15",
-        "IsConnected of a target is true as long as it has a session, which has the target's name as TargetNodeAddress.",
-        "MW MSFT_iSCSITarget; MW MSFT_iSCSISession",
-        a_target_is_connected_while_it_has_a_session,
-    ),
-    Fact::published(
-        "ISCSI-16",
-        "A session that was unregistered is not connected again after a restart.",
-        "PS Unregister-IscsiSession",
-        an_unregistered_session_does_not_come_back,
-    ),
-    Fact::assumed(
-        "ISCSI-17",
-        "A connected target is listed after its portal was removed.",
-        "The initiator cannot forget a target with a session. The operation that disconnects a target takes one that is not \
-         listed for one without a session.",
-        a_connected_target_is_listed_without_its_portal,
-    ),
-    Fact::unchecked(
-        "ISCSI-18",
-        "Logging out, or asking for the devices of a session, fails with ISDSC_SESSION_BUSY (0xEFFF001F) while another request \
-         to the session is in progress.",
-        "OW iscsi_utils.py; DRV iscsi-status-qualifiers",
-        "a check cannot make it happen: the operation tries again after this code as after that of ISCSI-06",
-    ),
-    Fact::unchecked(
-        "ISCSI-19",
-        "For a wrong CHAP secret, a call can also fail with 0xEFFF004A, 0xEFFF004B or 0xEFFF004C.",
-        "OW constants.py; DRV iscsi-status-qualifiers",
-        "a check cannot make it happen: the sources do not say which call returns them, and the operations report all codes of \
-         the initiator in the same way",
-    ),
-    Fact::assumed(
-        "ISCSI-20",
-        "Without its service, each query for a class of the initiator fails with ISDSC_SERVICE_NOT_RUNNING (0xEFFF003E).",
-        "The code is public for the calls of the initiator. The operations report whatever code the query fails with.",
-        queries_need_the_service,
-    ),
-    Fact::published(
-        "ISCSI-21",
-        "TargetAddress and TargetPortNumber of a connection are the IP address and the port of the portal at which its session \
-         was logged in.",
-        "MW MSFT_iSCSIConnection; dsccommunity/iSCSIDsc source/DSCResources/DSC_iSCSIInitiator/DSC_iSCSIInitiator.psm1; \
-         OW iscsi_utils.py _session_on_path_exists",
-        a_connection_has_the_address_of_its_portal,
-    ),
-    Fact::published(
-        "ISCSI-22",
-        "AuthenticationType of a session is the method of its login.",
-        "MW MSFT_iSCSISession; dsccommunity/iSCSIDsc source/DSCResources/DSC_iSCSIInitiator/DSC_iSCSIInitiator.psm1",
-        a_session_has_the_authentication_of_its_login,
-    ),
-    Fact::unchecked(
-        "ISCSI-23",
-        "NodeAddress is the only key of MSFT_iSCSITarget: targets of one name at two portals are one object, which both portals \
-         lead to.",
-        "learn.microsoft.com/previous-versions/windows/desktop/iscsidisc/msft-iscsitarget",
-        "a check needs two targets of one name",
-    ),
-    Fact::unchecked(
-        "ISCSI-24",
-        "A login with IsMultipathEnabled to a connected target opens another session.",
-        "PS Connect-IscsiTarget; OW iscsi_utils.py login_storage_target",
-        "a check needs Multipath I/O, and no operation passes the parameter: the operations find such sessions of others",
-    ),
-    Fact::unchecked(
-        "ISCSI-25",
-        "TargetAddress of a connection is an IP address, also if the portal was given by name.",
-        "dsccommunity/iSCSIDsc source/DSCResources/DSC_iSCSIInitiator/DSC_iSCSIInitiator.psm1",
-        "a check needs a portal with a name: the operations do not compare the address with a name",
-    ),
+    Fact::new("ISCSI-01", |node| {
+        const NOT_A_PARAMETER: OsError = OsError(0x8004_102f);
+        let target = target(node, TargetKind::Open);
+        let with = |names: &[&'static str]| {
+            let mut arguments = address(&target.portal);
+            arguments.extend(names.iter().map(|name| (*name, Value::Null)));
+            arguments
+        };
+        let initiator = ["InitiatorInstanceName", "InitiatorPortalAddress"];
+        let more = ["IsHeaderDigest", "IsDataDigest", "AuthenticationType", "ChapUsername", "ChapSecret"];
+        let mut unknown = address(&target.portal);
+        unknown.push(("IsPersistent", Value::Bool(false)));
+        for method in ["New", "Update", "Remove"] {
+            assert_eq!(iscsi(node, PORTAL, method, &unknown), Err(NOT_A_PARAMETER), "{method}");
+        }
+        assert_eq!(iscsi(node, PORTAL, "New", &with(&[&initiator[..], &more].concat())), Ok(0));
+        let path = portal(node, &target.portal).expect("the portal is listed").path;
+        for method in ["Update", "Remove"] {
+            assert_eq!(iscsi(node, &path, method, &with(&initiator)), Ok(0), "{method}");
+        }
+        assert!(portal(node, &target.portal).is_none());
+    }),
+    Fact::new("ISCSI-02", |node| {
+        let target = target(node, TargetKind::Open);
+        add_portal(node, &target);
+        let mut arguments = login(&target);
+        arguments.extend([("IsPersistent", Value::Bool(false)), ("ReportToPnP", Value::Bool(true))]);
+        assert_eq!(iscsi(node, TARGET, "Connect", &arguments), Ok(0));
+        let session = sessions(node, &target).remove(0);
+        assert_eq!(log_out(node, &target, &session), Ok(0));
+        let chap = [("ChapSecret", secret("a-secret-of-19"))];
+        assert_eq!(iscsi(node, TARGET, "SetCHAPSecret", &chap), Err(OsError::WBEM_INVALID_METHOD));
+        assert_eq!(iscsi(node, SESSION, "SetCHAPSecret", &chap), Ok(0));
+    }),
+    Fact::new("ISCSI-03", |node| {
+        let target = target(node, TargetKind::Chap);
+        let without_port = [("TargetPortalAddress", text(&target.portal.address))];
+        assert_eq!(iscsi(node, PORTAL, "New", &without_port), Ok(0));
+        let rows = select(node, Namespace::Storage, &format!("SELECT * FROM {PORTAL}"));
+        let added = rows.iter().find(|row| row.text("TargetPortalAddress") == Some(&target.portal.address));
+        assert_eq!(added.expect("the portal is listed").u32("TargetPortalPortNumber"), Some(3260));
+        let with = |name: &str| {
+            let mut arguments = login(&target);
+            arguments.retain(|(argument, _)| *argument != "AuthenticationType");
+            arguments.push(("AuthenticationType", text(name)));
+            iscsi(node, TARGET, "Connect", &arguments)
+        };
+        // The target does not know the two others.
+        assert_eq!(with("NONE"), Err(OsError::ISDSC_AUTHENTICATION_FAILURE));
+        assert_eq!(with("MUTUALCHAP"), Err(OsError::ISDSC_AUTHENTICATION_FAILURE));
+        assert_eq!(with("ONEWAYCHAP"), Ok(0));
+    }),
+    Fact::new("ISCSI-04", |node| {
+        let target = target(node, TargetKind::Open);
+        add_portal(node, &target);
+        let mut arguments = login(&target);
+        arguments.push(("IsPersistent", Value::Bool(true)));
+        assert_eq!(iscsi(node, TARGET, "Connect", &arguments), Ok(0));
+        node.restart();
+        let restored = sessions(node, &target);
+        assert_eq!((restored.len(), restored[0].bool("IsPersistent")), (1, Some(true)));
+        assert_eq!(iscsi(node, &restored[0].path, "Register", &[]), Ok(0));
+        node.restart();
+        assert_eq!(sessions(node, &target).len(), 2);
+    }),
+    Fact::new("ISCSI-05", |node| {
+        let target = connected_target(node);
+        assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN));
+        assert_eq!(sessions(node, &target).len(), 1);
+    }),
+    Fact::new("ISCSI-06", |node| {
+        let target = connected_target(node);
+        let session = sessions(node, &target).remove(0);
+        let how = Open::existing(Access::GENERIC_READ, Options::empty());
+        let disk = node.os().open(&NtPath::disk(disks(node, &session.path)[0]), &how).expect("the disk opens");
+        assert_eq!(log_out(node, &target, &session), Err(OsError::ISDSC_DEVICE_BUSY_ON_SESSION));
+        drop(disk);
+        assert_eq!(log_out(node, &target, &session), Ok(0));
+        assert!(sessions(node, &target).is_empty());
+    }),
+    Fact::new("ISCSI-07", |node| {
+        let (target, silent) = (target(node, TargetKind::Chap), node.silent_iscsi_portal());
+        assert_eq!(iscsi(node, PORTAL, "New", &address(&silent)), Err(OsError::ISDSC_CONNECTION_FAILED));
+        assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Err(OsError::ISDSC_TARGET_NOT_FOUND));
+        add_portal(node, &target);
+        let mut wrong = login(&target);
+        wrong.retain(|(name, _)| *name != "ChapSecret");
+        wrong.push(("ChapSecret", secret("not-the-secret")));
+        assert_eq!(iscsi(node, TARGET, "Connect", &wrong), Err(OsError::ISDSC_AUTHENTICATION_FAILURE));
+        assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Ok(0));
+        let session = sessions(node, &target).remove(0);
+        assert_eq!(log_out(node, &target, &session), Ok(0));
+        assert_eq!(log_out(node, &target, &session), Err(OsError::ISDSC_INVALID_SESSION_ID));
+
+        without_service(node, || {
+            let chap = [("ChapSecret", secret("a-secret-of-15b"))];
+            assert_eq!(iscsi(node, PORTAL, "New", &address(&target.portal)), Err(OsError::ISDSC_SERVICE_NOT_RUNNING));
+            assert_eq!(iscsi(node, SESSION, "SetCHAPSecret", &chap), Err(OsError::ISDSC_SERVICE_NOT_RUNNING));
+        });
+    }),
+    Fact::new("ISCSI-08", |node| {
+        let target = target(node, TargetKind::Open);
+        for method in ["Update", "Remove"] {
+            let called = iscsi(node, PORTAL, method, &address(&target.portal));
+            assert_eq!(called, Err(OsError::ISDSC_PORTAL_NOT_FOUND), "{method}");
+        }
+    }),
+    Fact::new("ISCSI-09", |node| {
+        let target = target(node, TargetKind::Open);
+        add_portal(node, &target);
+        let path = portal(node, &target.portal).expect("the portal is listed").path;
+        for method in ["Update", "Remove"] {
+            assert_eq!(iscsi(node, &path, method, &[]), Err(OsError::INVALID_PARAMETER), "{method}");
+        }
+    }),
+    Fact::new("ISCSI-10", |node| {
+        let target = connected_target(node);
+        assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN));
+    }),
+    Fact::new("ISCSI-11", |node| {
+        let target = connected_target(node);
+        assert_eq!(sessions(node, &target)[0].bool("IsPersistent"), Some(false));
+        node.restart();
+        assert!(sessions(node, &target).is_empty());
+    }),
+    Fact::new("ISCSI-12", |node| {
+        target(node, TargetKind::Open);
+        let set = |length| iscsi(node, SESSION, "SetCHAPSecret", &[("ChapSecret", secret(&"s".repeat(length)))]);
+        assert_eq!(set(11), Err(OsError::ISDSC_SHORT_CHAP_SECRET));
+        assert_eq!(set(17), Err(OsError::ISDSC_INVALID_CHAP_SECRET));
+        assert_eq!((set(12), set(16)), (Ok(0), Ok(0)));
+    }),
+    Fact::new("ISCSI-13", |node| {
+        let silent = node.silent_iscsi_portal();
+        assert_eq!(iscsi(node, PORTAL, "New", &address(&silent)), Err(OsError::ISDSC_CONNECTION_FAILED));
+        let path = portal(node, &silent).expect("the portal is listed").path;
+        assert_eq!(iscsi(node, &path, "Remove", &address(&silent)), Ok(0));
+    }),
+    Fact::new("ISCSI-14", |node| {
+        let target = connected_target(node);
+        let path = portal(node, &target.portal).expect("the portal is listed").path;
+        let targets = related(node, &path, "MSFT_iSCSITargetToiSCSITargetPortal", TARGET);
+        assert!(targets.iter().any(|row| row.text("NodeAddress") == Some(&target.iqn)), "{targets:?}");
+        let session = &sessions(node, &target)[0];
+        assert_eq!(disks(node, &session.path).len(), 1);
+        let identifiers = |object: &str, association: &str| -> Vec<String> {
+            let rows = connections(node, object, association);
+            rows.iter().filter_map(|row| row.text("ConnectionIdentifier")).map(str::to_owned).collect()
+        };
+        let of_session = identifiers(&session.path, "MSFT_iSCSISessionToiSCSIConnection");
+        let target = known(node, &target).expect("the target is listed").path;
+        assert_eq!((of_session.len(), identifiers(&target, "MSFT_iSCSITargetToiSCSIConnection")), (1, of_session));
+    }),
+    Fact::new("ISCSI-15", |node| {
+        let target = target(node, TargetKind::Open);
+        add_portal(node, &target);
+        let is_connected = || known(node, &target).expect("the target is listed").bool("IsConnected");
+        assert_eq!(is_connected(), Some(false));
+        assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Ok(0));
+        assert_eq!(is_connected(), Some(true));
+        assert_eq!(log_out(node, &target, &sessions(node, &target)[0]), Ok(0));
+        assert_eq!(is_connected(), Some(false));
+    }),
+    Fact::new("ISCSI-16", |node| {
+        let target = connected_target(node);
+        let session = sessions(node, &target).remove(0);
+        for method in ["Register", "Unregister"] {
+            assert_eq!(iscsi(node, &session.path, method, &[]), Ok(0), "{method}");
+        }
+        node.restart();
+        assert!(sessions(node, &target).is_empty());
+    }),
+    Fact::new("ISCSI-17", |node| {
+        let target = connected_target(node);
+        assert_eq!(iscsi(node, PORTAL, "Remove", &address(&target.portal)), Ok(0));
+        assert_eq!(known(node, &target).expect("the target is listed").bool("IsConnected"), Some(true));
+    }),
+    Fact::new("ISCSI-20", |node| {
+        target(node, TargetKind::Open);
+        without_service(node, || {
+            for class in [PORTAL, TARGET, SESSION] {
+                let (wmi, deadline) = (node.os().wmi(), node.os().clock().now() + Duration::from_mins(1));
+                let found = wmi.query(Namespace::Storage, &format!("SELECT * FROM {class}"), deadline);
+                assert_eq!(found.err(), Some(OsError::ISDSC_SERVICE_NOT_RUNNING), "{class}");
+            }
+        });
+    }),
+    Fact::new("ISCSI-21", |node| {
+        let target = connected_target(node);
+        let path = known(node, &target).expect("the target is listed").path;
+        let connection = connections(node, &path, "MSFT_iSCSITargetToiSCSIConnection").remove(0);
+        assert_eq!(connection.text("TargetAddress"), Some(&*target.portal.address));
+        assert_eq!(connection.u32("TargetPortNumber"), Some(target.portal.port.into()));
+    }),
+    Fact::new("ISCSI-22", |node| {
+        for (kind, name) in [(TargetKind::Open, "NONE"), (TargetKind::Chap, "ONEWAYCHAP")] {
+            let target = target(node, kind);
+            if portal(node, &target.portal).is_none() {
+                add_portal(node, &target);
+            }
+            assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Ok(0));
+            let shown = sessions(node, &target).remove(0);
+            let shown = shown.text("AuthenticationType").expect("an authentication");
+            assert!(shown.eq_ignore_ascii_case(name), "{shown}");
+        }
+    }),
 ];
 
 fn secret(text: &str) -> Value {
     Value::Secret(Secret::new(text.to_owned()))
-}
-
-fn the_methods_of_a_portal_take_their_parameters(node: &dyn TestNode) -> Verdict {
-    const NOT_A_PARAMETER: OsError = OsError(0x8004_102f);
-    let target = target(node, TargetKind::Open)?;
-    let with = |names: &[&'static str]| {
-        let mut arguments = address(&target.portal);
-        arguments.extend(names.iter().map(|name| (*name, Value::Null)));
-        arguments
-    };
-    let initiator = ["InitiatorInstanceName", "InitiatorPortalAddress"];
-    let more = ["IsHeaderDigest", "IsDataDigest", "AuthenticationType", "ChapUsername", "ChapSecret"];
-    let mut unknown = address(&target.portal);
-    unknown.push(("IsPersistent", Value::Bool(false)));
-    for method in ["New", "Update", "Remove"] {
-        assert_eq!(iscsi(node, PORTAL, method, &unknown), Err(NOT_A_PARAMETER), "{method}");
-    }
-    assert_eq!(iscsi(node, PORTAL, "New", &with(&[&initiator[..], &more].concat())), Ok(0));
-    let path = portal(node, &target.portal).expect("the portal is listed").path;
-    for method in ["Update", "Remove"] {
-        assert_eq!(iscsi(node, &path, method, &with(&initiator)), Ok(0), "{method}");
-    }
-    assert!(portal(node, &target.portal).is_none());
-    Ok(())
-}
-
-fn the_methods_of_a_target_take_their_parameters(node: &dyn TestNode) -> Verdict {
-    let target = target(node, TargetKind::Open)?;
-    add_portal(node, &target);
-    let mut arguments = login(&target);
-    arguments.extend([("IsPersistent", Value::Bool(false)), ("ReportToPnP", Value::Bool(true))]);
-    assert_eq!(iscsi(node, TARGET, "Connect", &arguments), Ok(0));
-    let session = sessions(node, &target).remove(0);
-    assert_eq!(log_out(node, &target, &session), Ok(0));
-    let chap = [("ChapSecret", secret("a-secret-of-19"))];
-    assert_eq!(iscsi(node, TARGET, "SetCHAPSecret", &chap), Err(OsError::WBEM_INVALID_METHOD));
-    assert_eq!(iscsi(node, SESSION, "SetCHAPSecret", &chap), Ok(0));
-    Ok(())
-}
-
-fn names_of_authentication_and_the_default_port(node: &dyn TestNode) -> Verdict {
-    let target = target(node, TargetKind::Chap)?;
-    let without_port = [("TargetPortalAddress", text(&target.portal.address))];
-    assert_eq!(iscsi(node, PORTAL, "New", &without_port), Ok(0));
-    let rows = select(node, Namespace::Storage, &format!("SELECT * FROM {PORTAL}"));
-    let added = rows.iter().find(|row| row.text("TargetPortalAddress") == Some(&target.portal.address));
-    assert_eq!(added.expect("the portal is listed").u32("TargetPortalPortNumber"), Some(3260));
-    let with = |name: &str| {
-        let mut arguments = login(&target);
-        arguments.retain(|(argument, _)| *argument != "AuthenticationType");
-        arguments.push(("AuthenticationType", text(name)));
-        iscsi(node, TARGET, "Connect", &arguments)
-    };
-    // The target does not know the two others.
-    assert_eq!(with("NONE"), Err(OsError::ISDSC_AUTHENTICATION_FAILURE));
-    assert_eq!(with("MUTUALCHAP"), Err(OsError::ISDSC_AUTHENTICATION_FAILURE));
-    assert_eq!(with("ONEWAYCHAP"), Ok(0));
-    Ok(())
-}
-
-fn a_registered_session_is_connected_again_after_a_restart(node: &dyn TestNode) -> Verdict {
-    let target = target(node, TargetKind::Open)?;
-    add_portal(node, &target);
-    let mut arguments = login(&target);
-    arguments.push(("IsPersistent", Value::Bool(true)));
-    assert_eq!(iscsi(node, TARGET, "Connect", &arguments), Ok(0));
-    node.restart()?;
-    let restored = sessions(node, &target);
-    assert_eq!((restored.len(), restored[0].bool("IsPersistent")), (1, Some(true)));
-    assert_eq!(iscsi(node, &restored[0].path, "Register", &[]), Ok(0));
-    node.restart()?;
-    assert_eq!(sessions(node, &target).len(), 2);
-    Ok(())
-}
-
-fn a_second_login_is_refused(node: &dyn TestNode) -> Verdict {
-    let target = target(node, TargetKind::Open)?;
-    connect(node, &target);
-    assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN));
-    assert_eq!(sessions(node, &target).len(), 1);
-    Ok(())
-}
-
-fn a_session_with_an_open_disk_does_not_end(node: &dyn TestNode) -> Verdict {
-    let target = target(node, TargetKind::Open)?;
-    connect(node, &target);
-    let session = sessions(node, &target).remove(0);
-    let how = Open::existing(Access::GENERIC_READ, Options::empty());
-    let disk = node.os().open(&NtPath::disk(disks(node, &session.path)[0]), &how).expect("the disk opens");
-    assert_eq!(log_out(node, &target, &session), Err(OsError::ISDSC_DEVICE_BUSY_ON_SESSION));
-    drop(disk);
-    assert_eq!(log_out(node, &target, &session), Ok(0));
-    assert!(sessions(node, &target).is_empty());
-    Ok(())
 }
 
 /// Returns the numbers of the disks of a session.
@@ -296,28 +242,6 @@ fn related(node: &dyn TestNode, object: &str, association: &str, class: &str) ->
     select(node, Namespace::Storage, &format!("ASSOCIATORS OF {{{object}}} WHERE {classes}"))
 }
 
-fn the_initiator_has_its_own_codes(node: &dyn TestNode) -> Verdict {
-    let (target, silent) = (target(node, TargetKind::Chap)?, node.silent_iscsi_portal()?);
-    assert_eq!(iscsi(node, PORTAL, "New", &address(&silent)), Err(OsError::ISDSC_CONNECTION_FAILED));
-    assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Err(OsError::ISDSC_TARGET_NOT_FOUND));
-    add_portal(node, &target);
-    let mut wrong = login(&target);
-    wrong.retain(|(name, _)| *name != "ChapSecret");
-    wrong.push(("ChapSecret", secret("not-the-secret")));
-    assert_eq!(iscsi(node, TARGET, "Connect", &wrong), Err(OsError::ISDSC_AUTHENTICATION_FAILURE));
-    assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Ok(0));
-    let session = sessions(node, &target).remove(0);
-    assert_eq!(log_out(node, &target, &session), Ok(0));
-    assert_eq!(log_out(node, &target, &session), Err(OsError::ISDSC_INVALID_SESSION_ID));
-
-    without_service(node, || {
-        let chap = [("ChapSecret", secret("a-secret-of-15b"))];
-        assert_eq!(iscsi(node, PORTAL, "New", &address(&target.portal)), Err(OsError::ISDSC_SERVICE_NOT_RUNNING));
-        assert_eq!(iscsi(node, SESSION, "SetCHAPSecret", &chap), Err(OsError::ISDSC_SERVICE_NOT_RUNNING));
-    });
-    Ok(())
-}
-
 /// Runs a check while the service of the initiator is stopped.
 fn without_service(node: &dyn TestNode, check: impl FnOnce()) {
     let name = U16String::from_str("MSiSCSI");
@@ -327,142 +251,4 @@ fn without_service(node: &dyn TestNode, check: impl FnOnce()) {
     check();
     service(ServiceAccess::Start).start().expect("the service starts");
     super::service::wait_for(node, &*service(ServiceAccess::Query), super::service::RUNNING);
-}
-
-fn queries_need_the_service(node: &dyn TestNode) -> Verdict {
-    target(node, TargetKind::Open)?;
-    without_service(node, || {
-        for class in [PORTAL, TARGET, SESSION] {
-            let (wmi, deadline) = (node.os().wmi(), node.os().clock().now() + Duration::from_mins(1));
-            let found = wmi.query(Namespace::Storage, &format!("SELECT * FROM {class}"), deadline);
-            assert_eq!(found.err(), Some(OsError::ISDSC_SERVICE_NOT_RUNNING), "{class}");
-        }
-    });
-    Ok(())
-}
-
-fn an_unknown_portal_has_its_code(node: &dyn TestNode) -> Verdict {
-    let target = target(node, TargetKind::Open)?;
-    for method in ["Update", "Remove"] {
-        let called = iscsi(node, PORTAL, method, &address(&target.portal));
-        assert_eq!(called, Err(OsError::ISDSC_PORTAL_NOT_FOUND), "{method}");
-    }
-    Ok(())
-}
-
-fn a_portal_is_named_by_the_arguments(node: &dyn TestNode) -> Verdict {
-    let target = target(node, TargetKind::Open)?;
-    add_portal(node, &target);
-    let path = portal(node, &target.portal).expect("the portal is listed").path;
-    for method in ["Update", "Remove"] {
-        assert_eq!(iscsi(node, &path, method, &[]), Err(OsError::INVALID_PARAMETER), "{method}");
-    }
-    Ok(())
-}
-
-fn a_failure_is_an_error_and_no_return_value(node: &dyn TestNode) -> Verdict {
-    let target = target(node, TargetKind::Open)?;
-    connect(node, &target);
-    assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN));
-    Ok(())
-}
-
-fn a_session_is_not_persistent_by_default(node: &dyn TestNode) -> Verdict {
-    let target = target(node, TargetKind::Open)?;
-    connect(node, &target);
-    assert_eq!(sessions(node, &target)[0].bool("IsPersistent"), Some(false));
-    node.restart()?;
-    assert!(sessions(node, &target).is_empty());
-    Ok(())
-}
-
-fn a_secret_has_12_to_16_bytes(node: &dyn TestNode) -> Verdict {
-    target(node, TargetKind::Open)?;
-    let set = |length| iscsi(node, SESSION, "SetCHAPSecret", &[("ChapSecret", secret(&"s".repeat(length)))]);
-    assert_eq!(set(11), Err(OsError::ISDSC_SHORT_CHAP_SECRET));
-    assert_eq!(set(17), Err(OsError::ISDSC_INVALID_CHAP_SECRET));
-    assert_eq!((set(12), set(16)), (Ok(0), Ok(0)));
-    Ok(())
-}
-
-fn a_portal_that_does_not_answer_is_listed(node: &dyn TestNode) -> Verdict {
-    let silent = node.silent_iscsi_portal()?;
-    assert_eq!(iscsi(node, PORTAL, "New", &address(&silent)), Err(OsError::ISDSC_CONNECTION_FAILED));
-    let path = portal(node, &silent).expect("the portal is listed").path;
-    assert_eq!(iscsi(node, &path, "Remove", &address(&silent)), Ok(0));
-    Ok(())
-}
-
-fn associations_lead_to_targets_connections_and_disks(node: &dyn TestNode) -> Verdict {
-    let target = target(node, TargetKind::Open)?;
-    connect(node, &target);
-    let path = portal(node, &target.portal).expect("the portal is listed").path;
-    let targets = related(node, &path, "MSFT_iSCSITargetToiSCSITargetPortal", TARGET);
-    assert!(targets.iter().any(|row| row.text("NodeAddress") == Some(&target.iqn)), "{targets:?}");
-    let session = &sessions(node, &target)[0];
-    assert_eq!(disks(node, &session.path).len(), 1);
-    let identifiers = |object: &str, association: &str| -> Vec<String> {
-        let rows = connections(node, object, association);
-        rows.iter().filter_map(|row| row.text("ConnectionIdentifier")).map(str::to_owned).collect()
-    };
-    let of_session = identifiers(&session.path, "MSFT_iSCSISessionToiSCSIConnection");
-    let target = known(node, &target).expect("the target is listed").path;
-    assert_eq!((of_session.len(), identifiers(&target, "MSFT_iSCSITargetToiSCSIConnection")), (1, of_session));
-    Ok(())
-}
-
-fn a_connection_has_the_address_of_its_portal(node: &dyn TestNode) -> Verdict {
-    let target = target(node, TargetKind::Open)?;
-    connect(node, &target);
-    let path = known(node, &target).expect("the target is listed").path;
-    let connection = connections(node, &path, "MSFT_iSCSITargetToiSCSIConnection").remove(0);
-    assert_eq!(connection.text("TargetAddress"), Some(&*target.portal.address));
-    assert_eq!(connection.u32("TargetPortNumber"), Some(target.portal.port.into()));
-    Ok(())
-}
-
-fn a_session_has_the_authentication_of_its_login(node: &dyn TestNode) -> Verdict {
-    for (kind, name) in [(TargetKind::Open, "NONE"), (TargetKind::Chap, "ONEWAYCHAP")] {
-        let target = target(node, kind)?;
-        if portal(node, &target.portal).is_none() {
-            add_portal(node, &target);
-        }
-        assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Ok(0));
-        let shown = sessions(node, &target).remove(0);
-        let shown = shown.text("AuthenticationType").expect("an authentication");
-        assert!(shown.eq_ignore_ascii_case(name), "{shown}");
-    }
-    Ok(())
-}
-
-fn a_target_is_connected_while_it_has_a_session(node: &dyn TestNode) -> Verdict {
-    let target = target(node, TargetKind::Open)?;
-    add_portal(node, &target);
-    let is_connected = || known(node, &target).expect("the target is listed").bool("IsConnected");
-    assert_eq!(is_connected(), Some(false));
-    assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Ok(0));
-    assert_eq!(is_connected(), Some(true));
-    assert_eq!(log_out(node, &target, &sessions(node, &target)[0]), Ok(0));
-    assert_eq!(is_connected(), Some(false));
-    Ok(())
-}
-
-fn an_unregistered_session_does_not_come_back(node: &dyn TestNode) -> Verdict {
-    let target = target(node, TargetKind::Open)?;
-    connect(node, &target);
-    let session = sessions(node, &target).remove(0);
-    for method in ["Register", "Unregister"] {
-        assert_eq!(iscsi(node, &session.path, method, &[]), Ok(0), "{method}");
-    }
-    node.restart()?;
-    assert!(sessions(node, &target).is_empty());
-    Ok(())
-}
-
-fn a_connected_target_is_listed_without_its_portal(node: &dyn TestNode) -> Verdict {
-    let target = target(node, TargetKind::Open)?;
-    connect(node, &target);
-    assert_eq!(iscsi(node, PORTAL, "Remove", &address(&target.portal)), Ok(0));
-    assert_eq!(known(node, &target).expect("the target is listed").bool("IsConnected"), Some(true));
-    Ok(())
 }

@@ -5,7 +5,7 @@ use os::{Access, Disposition, FileInfo, Handle, NtPath, Open, Options, OsError, 
 use zerocopy::FromBytes;
 
 use super::calls::{entries, names, query};
-use crate::fact::{Fact, Verdict};
+use crate::fact::Fact;
 use crate::node::{Directory, TestNode, VolumeKind};
 
 /// The smallest buffer for a listing.
@@ -15,101 +15,175 @@ const SMALLEST: usize = 112;
 const FILLER: u8 = 0xaa;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "LIST-01",
-        "NTFS lists '.', '..' and then the names of a directory in an order that ignores case.",
-        "WD test_directory_sort",
-        names_are_listed_in_order,
-    ),
-    Fact::published(
-        "LIST-02",
-        "Listing FileIdBothDirectoryInfo into less than 112 bytes, which is the offset of the second unit of the name \
-         rounded up to 8, fails with BAD_LENGTH (24).",
-        "WD test_NtQueryDirectoryFile_classes",
-        a_buffer_has_a_smallest_size,
-    ),
-    Fact::published(
-        "LIST-03",
-        "A first entry that does not fit fails with MORE_DATA (234), and its fixed part, with a next-entry offset of 0, \
-         and as much of its name as fits are written.",
-        "WD test_NtQueryDirectoryFile_classes; DDI NtQueryDirectoryFile; FF dirctrl.c",
-        a_first_entry_that_does_not_fit_is_cut,
-    )
-    .wine("nothing is written"),
-    Fact::published(
-        "LIST-04",
-        "A later entry that does not fit is left for the next call, and no part of it is written.",
-        "DDI NtQueryDirectoryFile; FF dirctrl.c",
-        a_later_entry_that_does_not_fit_is_left,
-    ),
-    Fact::published(
-        "LIST-05",
-        "A later call without room for its first entry either succeeds and writes nothing, or fails with \
-         MORE_DATA (234) and writes a part of the entry.",
-        "DDI NtQueryDirectoryFile; FF dirctrl.c",
-        a_later_call_without_room_gives_no_entry,
-    ),
-    Fact::published(
-        "LIST-06",
-        "The first listing on a handle begins with the first entry, whether it asks to restart or not.",
-        "DDI NtQueryDirectoryFile",
-        the_first_call_begins_at_the_first_entry,
-    ),
-    Fact::published(
-        "LIST-07",
-        "A listing fails with STATUS_NO_MORE_FILES after the last entry, and with STATUS_NO_SUCH_FILE if a root has no \
-         entries, both of which os-win32 returns as NO_MORE_FILES (18).",
-        "DDI NtQueryDirectoryFile; FF dirctrl.c; BT delete",
-        a_listing_ends,
-    ),
-    Fact::published(
-        "LIST-08",
-        "A listing that restarts begins with the first entry again, and has entries that were added since.",
-        "https://learn.microsoft.com/windows/win32/api/winbase/ns-winbase-file_id_both_dir_info",
-        a_listing_restarts,
-    )
-    .wine("a handle lists the entries of its first listing"),
-    Fact::published(
-        "LIST-09",
-        "Each entry is listed once with any size of the buffer, the distance between two entries is a multiple of 8, and \
-         that of the last one in the buffer is 0.",
-        "https://learn.microsoft.com/windows/win32/api/winbase/ns-winbase-file_id_both_dir_info",
-        each_entry_is_listed_once,
-    ),
-    Fact::published(
-        "LIST-10",
-        "Listing needs FILE_LIST_DIRECTORY, which is FILE_READ_DATA, and otherwise fails with ACCESS_DENIED (5).",
-        "https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/nf-ntifs-ntquerydirectoryfile",
-        listing_needs_the_right,
-    ),
-    Fact::published(
-        "LIST-13",
-        "An entry of a listing has the attributes, the size and the times of creation and of the last write of its file.",
-        "DDI FILE_ID_BOTH_DIR_INFORMATION",
-        an_entry_describes_its_file,
-    ),
-    Fact::assumed(
-        "LIST-11",
-        "Listing a file fails with INVALID_PARAMETER (87).",
-        "no page names the code; operations list directories only, and would report the code",
-        a_file_is_not_listed,
-    )
-    .wine("it fails with another code"),
-    Fact::assumed(
-        "LIST-12",
-        "A listing continues after an entry that was deleted since the last call, and repeats and skips no other entry.",
-        "no page says so for deletions; operations list a directory again until it has no entry that can be opened",
-        a_listing_continues_after_a_deletion,
-    ),
+    Fact::new("LIST-01", |node| {
+        let directory = three_entries(node);
+        directory.mkdir("Bbbbbbbbb");
+        assert_eq!(names(&*directory.handle()), [".", "..", "Aaaaaaaa", "bbbbbbbb", "Bbbbbbbbb", "cccccccc"]);
+    }),
+    Fact::new("LIST-02", |node| {
+        let directory = node.directory();
+        for length in [1, FileIdBothDirInfo::NAME_OFFSET, SMALLEST - 1] {
+            let (listed, buffer) = list(&*directory.handle(), true, length);
+            assert_eq!(listed, Err(OsError(24)), "{length}");
+            assert!(buffer.iter().all(|byte| *byte == FILLER));
+        }
+        assert_eq!(list(&*directory.handle(), true, SMALLEST).0, Ok(()));
+    }),
+    Fact::new("LIST-03", |node| {
+        // The first entry of any directory but a root is `.`, which fits.
+        let volume = node.volume(VolumeKind::Fat32);
+        let path = NtPath::volume_root(volume.id);
+        let create = Open {
+            disposition: Disposition::Create,
+            ..Open::existing(Access::READ_ATTRIBUTES, Options::NON_DIRECTORY)
+        };
+        node.os().open(&path.join(&U16String::from_str("facts-long-name")), &create).expect("the file is created");
+        let how = Open::existing(Access::READ_DATA, Options::DIRECTORY);
+        let root = node.os().open(&path, &how).expect("the root opens");
+        // Windows may have made its own directory before.
+        let name = names(&*root).remove(0);
+        let (listed, buffer) = list(&*root, true, SMALLEST);
+        assert_eq!(listed, Err(OsError::MORE_DATA));
+        let cut = head(&buffer);
+        assert_eq!((cut.next_entry_offset, cut.file_name_length as usize), (0, name.len() * 2));
+        assert_ne!(cut.creation_time, i64::from_le_bytes([FILLER; 8]));
+        let units: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(buffer[FileIdBothDirInfo::NAME_OFFSET..], units[..SMALLEST - FileIdBothDirInfo::NAME_OFFSET]);
+    }),
+    Fact::new("LIST-04", |node| {
+        let directory = three_entries(node);
+        let handle = directory.handle();
+        // Room for `.`, `..` and half of the next entry.
+        let (listed, buffer) = list(&*handle, true, 2 * SMALLEST + SMALLEST / 2);
+        assert_eq!(listed, Ok(()));
+        let (found, end) = entries(&buffer);
+        assert_eq!(found, [".", ".."]);
+        // Padding may follow the last entry.
+        assert!(buffer[end.next_multiple_of(8)..].iter().all(|byte| *byte == FILLER));
+        let (_, buffer) = list(&*handle, false, 4096);
+        assert_eq!(entries(&buffer).0, ["Aaaaaaaa", "bbbbbbbb", "cccccccc"]);
+    }),
+    Fact::new("LIST-05", |node| {
+        let directory = three_entries(node);
+        let handle = directory.handle();
+        let (listed, buffer) = list(&*handle, true, 2 * SMALLEST);
+        assert_eq!((listed, entries(&buffer).0.len()), (Ok(()), 2));
+        let (listed, buffer) = list(&*handle, false, SMALLEST);
+        match listed {
+            Ok(()) => assert!(buffer.iter().all(|byte| *byte == FILLER)),
+            Err(code) => {
+                assert_eq!(code, OsError::MORE_DATA);
+                let part = head(&buffer);
+                assert_eq!((part.next_entry_offset, part.file_name_length), (0, 16));
+            }
+        }
+    }),
+    Fact::new("LIST-06", |node| {
+        let directory = three_entries(node);
+        for restart in [false, true] {
+            let (listed, buffer) = list(&*directory.handle(), restart, 4096);
+            assert_eq!(listed, Ok(()));
+            assert_eq!(entries(&buffer).0[..3], [".", "..", "Aaaaaaaa"]);
+        }
+    }),
+    Fact::new("LIST-07", |node| {
+        let directory = three_entries(node);
+        let handle = directory.handle();
+        assert_eq!(list(&*handle, true, 4096).0, Ok(()));
+        assert_eq!(list(&*handle, false, 4096).0, Err(OsError::NO_MORE_FILES));
+        assert_eq!(list(&*handle, false, 4096).0, Err(OsError::NO_MORE_FILES), "it stays so");
+        let volume = node.volume(VolumeKind::Fat32);
+        let how = Open::existing(Access::READ_DATA, Options::DIRECTORY);
+        let root = node.os().open(&NtPath::volume_root(volume.id), &how).expect("the root opens");
+        // Windows may have made its own directory in the root.
+        let found = names(&*root);
+        assert!(found.is_empty() || found == ["System Volume Information"], "{found:?}");
+        assert_eq!(list(&*root, false, 4096).0, Err(OsError::NO_MORE_FILES));
+    }),
+    Fact::new("LIST-08", |node| {
+        let directory = three_entries(node);
+        let handle = directory.handle();
+        assert_eq!(names(&*handle).len(), 5);
+        directory.write("added", b"content");
+        assert_eq!(names(&*handle), [".", "..", "Aaaaaaaa", "added", "bbbbbbbb", "cccccccc"]);
+    }),
+    Fact::new("LIST-09", |node| {
+        let directory = node.directory();
+        let mut expected = vec![".".to_owned(), "..".to_owned()];
+        for number in 100..140 {
+            // Names of different lengths need different padding.
+            let name = format!("{number}{}", "x".repeat(number % 7));
+            directory.write(&name, b"content");
+            expected.push(name);
+        }
+        for length in [130, 300, 1000, 64 * 1024] {
+            let handle = directory.handle();
+            let mut found = Vec::new();
+            let mut restart = true;
+            loop {
+                let (listed, buffer) = list(&*handle, restart, length);
+                match listed {
+                    Err(OsError::NO_MORE_FILES) => break,
+                    listed => assert_eq!(listed, Ok(())),
+                }
+                found.extend(entries(&buffer).0);
+                restart = false;
+            }
+            assert_eq!(found, expected, "{length}");
+        }
+    }),
+    Fact::new("LIST-10", |node| {
+        let directory = node.directory();
+        let access = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES | Access::DELETE;
+        let handle = directory.existing("", access, Options::DIRECTORY).expect("the directory opens");
+        assert_eq!(list(&*handle, true, 4096).0, Err(OsError::ACCESS_DENIED));
+    }),
+    Fact::new("LIST-13", |node| {
+        let directory = node.directory_with_file();
+        directory.mkdir("folder");
+        let (listed, buffer) = list(&*directory.handle(), true, 4096);
+        assert_eq!(listed, Ok(()));
+        let mut at = 0;
+        for (name, size) in [(".", 0), ("..", 0), ("file", 7), ("folder", 0)] {
+            let entry = head(&buffer[at..]);
+            at += entry.next_entry_offset as usize;
+            // The other two have names that no call opens.
+            if name.starts_with('.') {
+                continue;
+            }
+            let opened = directory.existing(name, Access::READ_ATTRIBUTES, Options::empty()).expect("the entry opens");
+            let basic: FileBasicInfo = query(&*opened, FileInfo::Basic).expect("the information");
+            assert_eq!((entry.attributes, entry.end_of_file), (basic.attributes, size), "{name}");
+            let times = (entry.creation_time, entry.last_write_time);
+            assert_eq!(times, (basic.creation_time, basic.last_write_time), "{name}");
+        }
+    }),
+    Fact::new("LIST-11", |node| {
+        let directory = node.directory_with_file();
+        let file = directory.existing("file", Access::READ_DATA, Options::empty()).expect("the file opens");
+        assert_eq!(list(&*file, true, 4096).0, Err(OsError::INVALID_PARAMETER));
+    }),
+    Fact::new("LIST-12", |node| {
+        let directory = three_entries(node);
+        let handle = directory.handle();
+        let (listed, buffer) = list(&*handle, true, 3 * SMALLEST + 16);
+        assert_eq!(
+            (listed, entries(&buffer).0),
+            (Ok(()), vec![".".to_owned(), "..".to_owned(), "Aaaaaaaa".to_owned()])
+        );
+        drop(directory.existing("Aaaaaaaa", Access::DELETE, Options::DELETE_ON_CLOSE).expect("the file opens"));
+        let (_, buffer) = list(&*handle, false, 4096);
+        assert_eq!(entries(&buffer).0, ["bbbbbbbb", "cccccccc"]);
+    }),
 ];
 
 /// A directory with three entries, whose names have eight units.
-fn three_entries(node: &dyn TestNode) -> Result<Directory<'_>, crate::Unavailable> {
-    let directory = node.directory()?;
+fn three_entries(node: &dyn TestNode) -> Directory<'_> {
+    let directory = node.directory();
     for name in ["bbbbbbbb", "Aaaaaaaa", "cccccccc"] {
         directory.write(name, b"content");
     }
-    Ok(directory)
+    directory
 }
 
 /// Lists into a buffer of `length` bytes.
@@ -120,187 +194,4 @@ fn list(handle: &dyn Handle, restart: bool, length: usize) -> (OsResult<()>, Vec
 
 fn head(buffer: &[u8]) -> FileIdBothDirInfo {
     FileIdBothDirInfo::read_from_prefix(buffer).expect("an entry").0
-}
-
-fn names_are_listed_in_order(node: &dyn TestNode) -> Verdict {
-    let directory = three_entries(node)?;
-    directory.mkdir("Bbbbbbbbb");
-    assert_eq!(names(&*directory.handle()), [".", "..", "Aaaaaaaa", "bbbbbbbb", "Bbbbbbbbb", "cccccccc"]);
-    Ok(())
-}
-
-fn a_buffer_has_a_smallest_size(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    for length in [1, FileIdBothDirInfo::NAME_OFFSET, SMALLEST - 1] {
-        let (listed, buffer) = list(&*directory.handle(), true, length);
-        assert_eq!(listed, Err(OsError(24)), "{length}");
-        assert!(buffer.iter().all(|byte| *byte == FILLER));
-    }
-    assert_eq!(list(&*directory.handle(), true, SMALLEST).0, Ok(()));
-    Ok(())
-}
-
-fn a_first_entry_that_does_not_fit_is_cut(node: &dyn TestNode) -> Verdict {
-    // The first entry of any directory but a root is `.`, which fits.
-    let volume = node.volume(VolumeKind::Fat32)?;
-    let path = NtPath::volume_root(volume.id);
-    let create =
-        Open { disposition: Disposition::Create, ..Open::existing(Access::READ_ATTRIBUTES, Options::NON_DIRECTORY) };
-    node.os().open(&path.join(&U16String::from_str("facts-long-name")), &create).expect("the file is created");
-    let how = Open::existing(Access::READ_DATA, Options::DIRECTORY);
-    let root = node.os().open(&path, &how).expect("the root opens");
-    // Windows may have made its own directory before.
-    let name = names(&*root).remove(0);
-    let (listed, buffer) = list(&*root, true, SMALLEST);
-    assert_eq!(listed, Err(OsError::MORE_DATA));
-    let cut = head(&buffer);
-    assert_eq!((cut.next_entry_offset, cut.file_name_length as usize), (0, name.len() * 2));
-    assert_ne!(cut.creation_time, i64::from_le_bytes([FILLER; 8]));
-    let units: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
-    assert_eq!(buffer[FileIdBothDirInfo::NAME_OFFSET..], units[..SMALLEST - FileIdBothDirInfo::NAME_OFFSET]);
-    Ok(())
-}
-
-fn a_later_entry_that_does_not_fit_is_left(node: &dyn TestNode) -> Verdict {
-    let directory = three_entries(node)?;
-    let handle = directory.handle();
-    // Room for `.`, `..` and half of the next entry.
-    let (listed, buffer) = list(&*handle, true, 2 * SMALLEST + SMALLEST / 2);
-    assert_eq!(listed, Ok(()));
-    let (found, end) = entries(&buffer);
-    assert_eq!(found, [".", ".."]);
-    // Padding may follow the last entry.
-    assert!(buffer[end.next_multiple_of(8)..].iter().all(|byte| *byte == FILLER));
-    let (_, buffer) = list(&*handle, false, 4096);
-    assert_eq!(entries(&buffer).0, ["Aaaaaaaa", "bbbbbbbb", "cccccccc"]);
-    Ok(())
-}
-
-fn a_later_call_without_room_gives_no_entry(node: &dyn TestNode) -> Verdict {
-    let directory = three_entries(node)?;
-    let handle = directory.handle();
-    let (listed, buffer) = list(&*handle, true, 2 * SMALLEST);
-    assert_eq!((listed, entries(&buffer).0.len()), (Ok(()), 2));
-    let (listed, buffer) = list(&*handle, false, SMALLEST);
-    match listed {
-        Ok(()) => assert!(buffer.iter().all(|byte| *byte == FILLER)),
-        Err(code) => {
-            assert_eq!(code, OsError::MORE_DATA);
-            let part = head(&buffer);
-            assert_eq!((part.next_entry_offset, part.file_name_length), (0, 16));
-        }
-    }
-    Ok(())
-}
-
-fn the_first_call_begins_at_the_first_entry(node: &dyn TestNode) -> Verdict {
-    let directory = three_entries(node)?;
-    for restart in [false, true] {
-        let (listed, buffer) = list(&*directory.handle(), restart, 4096);
-        assert_eq!(listed, Ok(()));
-        assert_eq!(entries(&buffer).0[..3], [".", "..", "Aaaaaaaa"]);
-    }
-    Ok(())
-}
-
-fn a_listing_ends(node: &dyn TestNode) -> Verdict {
-    let directory = three_entries(node)?;
-    let handle = directory.handle();
-    assert_eq!(list(&*handle, true, 4096).0, Ok(()));
-    assert_eq!(list(&*handle, false, 4096).0, Err(OsError::NO_MORE_FILES));
-    assert_eq!(list(&*handle, false, 4096).0, Err(OsError::NO_MORE_FILES), "it stays so");
-    let volume = node.volume(VolumeKind::Fat32)?;
-    let how = Open::existing(Access::READ_DATA, Options::DIRECTORY);
-    let root = node.os().open(&NtPath::volume_root(volume.id), &how).expect("the root opens");
-    // Windows may have made its own directory in the root.
-    let found = names(&*root);
-    assert!(found.is_empty() || found == ["System Volume Information"], "{found:?}");
-    assert_eq!(list(&*root, false, 4096).0, Err(OsError::NO_MORE_FILES));
-    Ok(())
-}
-
-fn a_listing_restarts(node: &dyn TestNode) -> Verdict {
-    let directory = three_entries(node)?;
-    let handle = directory.handle();
-    assert_eq!(names(&*handle).len(), 5);
-    directory.write("added", b"content");
-    assert_eq!(names(&*handle), [".", "..", "Aaaaaaaa", "added", "bbbbbbbb", "cccccccc"]);
-    Ok(())
-}
-
-fn each_entry_is_listed_once(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    let mut expected = vec![".".to_owned(), "..".to_owned()];
-    for number in 100..140 {
-        // Names of different lengths need different padding.
-        let name = format!("{number}{}", "x".repeat(number % 7));
-        directory.write(&name, b"content");
-        expected.push(name);
-    }
-    for length in [130, 300, 1000, 64 * 1024] {
-        let handle = directory.handle();
-        let mut found = Vec::new();
-        let mut restart = true;
-        loop {
-            let (listed, buffer) = list(&*handle, restart, length);
-            match listed {
-                Err(OsError::NO_MORE_FILES) => break,
-                listed => assert_eq!(listed, Ok(())),
-            }
-            found.extend(entries(&buffer).0);
-            restart = false;
-        }
-        assert_eq!(found, expected, "{length}");
-    }
-    Ok(())
-}
-
-fn listing_needs_the_right(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    let access = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES | Access::DELETE;
-    let handle = directory.existing("", access, Options::DIRECTORY).expect("the directory opens");
-    assert_eq!(list(&*handle, true, 4096).0, Err(OsError::ACCESS_DENIED));
-    Ok(())
-}
-
-fn a_file_is_not_listed(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    let file = directory.existing("file", Access::READ_DATA, Options::empty()).expect("the file opens");
-    assert_eq!(list(&*file, true, 4096).0, Err(OsError::INVALID_PARAMETER));
-    Ok(())
-}
-
-fn a_listing_continues_after_a_deletion(node: &dyn TestNode) -> Verdict {
-    let directory = three_entries(node)?;
-    let handle = directory.handle();
-    let (listed, buffer) = list(&*handle, true, 3 * SMALLEST + 16);
-    assert_eq!((listed, entries(&buffer).0), (Ok(()), vec![".".to_owned(), "..".to_owned(), "Aaaaaaaa".to_owned()]));
-    drop(directory.existing("Aaaaaaaa", Access::DELETE, Options::DELETE_ON_CLOSE).expect("the file opens"));
-    let (_, buffer) = list(&*handle, false, 4096);
-    assert_eq!(entries(&buffer).0, ["bbbbbbbb", "cccccccc"]);
-    Ok(())
-}
-
-fn an_entry_describes_its_file(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    directory.mkdir("folder");
-    let (listed, buffer) = list(&*directory.handle(), true, 4096);
-    assert_eq!(listed, Ok(()));
-    let mut at = 0;
-    for (name, size) in [(".", 0), ("..", 0), ("file", 7), ("folder", 0)] {
-        let entry = head(&buffer[at..]);
-        at += entry.next_entry_offset as usize;
-        // The other two have names that no call opens.
-        if name.starts_with('.') {
-            continue;
-        }
-        let opened = directory.existing(name, Access::READ_ATTRIBUTES, Options::empty()).expect("the entry opens");
-        let basic: FileBasicInfo = query(&*opened, FileInfo::Basic).expect("the information");
-        assert_eq!((entry.attributes, entry.end_of_file), (basic.attributes, size), "{name}");
-        let times = (entry.creation_time, entry.last_write_time);
-        assert_eq!(times, (basic.creation_time, basic.last_write_time), "{name}");
-    }
-    Ok(())
 }

@@ -7,215 +7,239 @@ use os::abi::{
 use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, Share, U16Str, U16String};
 use zerocopy::FromBytes;
 
-use super::calls::{delete, set_attributes};
+use super::calls::{assert_fails, delete, set_attributes};
 use super::reparse::{attributes, final_path, id, mount_point, set};
-use crate::fact::{Fact, Verdict};
+use crate::fact::Fact;
 use crate::node::{Directory, TestDisk, TestNode, TestVolume, VolumeKind};
 
-const NONE: &str = "its SetVolumeMountPointW is not implemented";
 const HIDDEN_AND_SYSTEM: u32 = 0x6;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "MOUNT-01",
-        "A mounted folder has FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT and the tag of mount points.",
-        "WV test_mounted_folder",
-        a_mounted_folder_is_a_mount_point,
-    )
-    .wine(NONE),
-    Fact::published(
-        "MOUNT-02",
-        "A mounted folder opened without FILE_OPEN_REPARSE_POINT is the root directory of the volume, which is no \
-         reparse point.",
-        "WV test_mounted_folder",
-        a_mounted_folder_leads_to_a_root,
-    )
-    .wine(NONE),
-    Fact::published(
-        "MOUNT-03",
-        "A volume with NTFS or another file system can be mounted in an empty directory of an NTFS volume, and in no \
-         directory of a FAT volume.",
-        "W32 mounting-and-dismounting-a-volume",
-        any_volume_is_mounted_on_ntfs_only,
-    )
-    .wine(NONE),
-    Fact::published(
-        "MOUNT-04",
-        "A volume can be mounted in a directory of itself.",
-        "WV test_mounted_folder",
-        a_volume_is_mounted_in_itself,
-    )
-    .wine(NONE),
-    Fact::published(
-        "MOUNT-05",
-        "SetVolumeMountPoint on a mounted folder fails with DIR_NOT_EMPTY (145), though the directory is empty.",
-        "SDK SetVolumeMountPointW",
-        a_mounted_folder_is_not_replaced,
-    )
-    .wine(NONE),
-    Fact::published(
-        "MOUNT-06",
-        "SetVolumeMountPoint and DeleteVolumeMountPoint fail if the path of the directory has no final backslash, and \
-         SetVolumeMountPoint fails if the directory is on ReFS.",
-        "SDK SetVolumeMountPointW; SDK DeleteVolumeMountPointW",
-        a_final_backslash_is_needed,
-    )
-    .wine(NONE),
-    Fact::published(
-        "MOUNT-07",
-        r"SetVolumeMountPoint and DeleteVolumeMountPoint take a path of the form `X:\directory\`.",
-        "SDK SetVolumeMountPointW; SDK DeleteVolumeMountPointW",
-        a_path_begins_with_a_drive,
-    )
-    .wine(NONE),
-    Fact::published(
-        "MOUNT-08",
-        "DeleteVolumeMountPoint leaves the directory, and changes nothing if it is no mounted folder, whether it \
-         succeeds then or fails with NOT_A_REPARSE_POINT (4390).",
-        "SDK DeleteVolumeMountPointW",
-        only_the_mount_point_is_deleted,
-    )
-    .wine(NONE),
-    Fact::unchecked(
-        "MOUNT-09",
-        "GetVolumeNameForVolumeMountPoint fails with NOT_A_REPARSE_POINT (4390) for a plain directory, with \
-         FILE_NOT_FOUND (2) for a missing one, with INVALID_NAME (123) without a final backslash, and with \
-         INVALID_PARAMETER (87) for a symbolic link to a mounted folder.",
-        "WV test_mounted_folder",
-        "not reachable by any operation: they read the reparse point instead",
-    ),
-    Fact::published(
-        "MOUNT-10",
-        r"GetVolumePathNamesForVolumeName fails with INVALID_NAME (123) for an empty name or one without a final backslash, with INVALID_PARAMETER (87) for `\`, and with FILE_NOT_FOUND (2) for a volume that does not exist.",
-        "WV test_GetVolumePathNamesForVolumeNameW",
-        the_name_of_a_volume_is_checked,
-    ),
-    Fact::published(
-        "MOUNT-11",
-        r"GetVolumePathNamesForVolumeName returns `C:\dir\` for a volume that is mounted there, and no path that leads through a mount point of the volume in itself.",
-        "WV test_mounted_folder",
-        the_paths_of_a_volume_are_listed,
-    )
-    .wine(NONE),
-    Fact::published(
-        "MOUNT-12",
-        "A volume can be mounted at several folders at the same time.",
-        "W32 mounting-and-dismounting-a-volume",
-        a_volume_has_several_folders,
-    )
-    .wine(NONE),
-    Fact::published(
-        "MOUNT-13",
-        "A mounted folder is deleted as an empty directory is, and the volume keeps its files.",
-        "W32 mounting-and-dismounting-a-volume",
-        a_mounted_folder_is_deleted,
-    )
-    .wine(NONE),
-    Fact::unchecked(
-        "MOUNT-14",
-        "MSFT_Partition.AddAccessPath needs no final backslash, refuses a folder in use even if it is empty, and \
-         returns 42002 for a path in use, 42004 for a hidden partition and 42007 for a path that is not valid.",
-        "DRV AddAccessPath",
-        "MountVolume calls the method if the mount manager fails, at an empty directory: WMI-PART-09 and WMI-PART-10 check \
-         that; it reports any code",
-    ),
-    Fact::unchecked(
-        "MOUNT-15",
-        "MSFT_Partition.RemoveAccessPath works while the path is in use, and returns 42005 for a GUID path, 42006 for \
-         the boot or a paging volume and 42007 for a path that is not valid.",
-        "DRV RemoveAccessPath",
-        "UnmountVolume calls the method if the mount manager fails, for a mounted directory: WMI-PART-09 and WMI-PART-10 \
-         check that; it reports any code",
-    ),
-    Fact::published(
-        "MOUNT-16",
-        "Each volume of a GPT disk begins where a basic data partition begins, and other partitions have none.",
-        "DRV CreatePartition (GptType)",
-        only_a_data_partition_has_a_volume,
-    ),
-    Fact::unchecked(
-        "MOUNT-17",
-        "The mount manager brings a volume that arrives online, except with NoAutoMount, where only a mount point does.",
-        "DDI IOCTL_VOLUME_ONLINE; MicrosoftDocs/windowsserverdocs mountvol",
-        "no check changes the setting: PartitionDisk and SetDiskState bring a volume online that they find offline, and \
-         WMI-PART-21 is about such a volume",
-    ),
-    Fact::published(
-        "MOUNT-18",
-        "A volume stays mounted at a folder when the system is restarted.",
-        "W32 mounting-and-dismounting-a-volume",
-        a_mounted_folder_outlasts_a_restart,
-    )
-    .wine(NONE),
-    Fact::unchecked(
-        "MOUNT-19",
-        "A volume cannot be mounted at a root directory.",
-        "W32 mounting-and-dismounting-a-volume",
-        "not reachable by any operation: the path of a mount has a parent directory",
-    ),
-    Fact::unchecked(
-        "MOUNT-20",
-        "A mounted folder can be renamed and moved as a directory.",
-        "W32 mounting-and-dismounting-a-volume",
-        "not reachable by any operation: none renames",
-    ),
-    Fact::unchecked(
-        "MOUNT-21",
-        "GetVolumePathNamesForVolumeName fails with MORE_DATA (234) if the buffer is too short.",
-        "WV test_GetVolumePathNamesForVolumeNameW",
-        "not reachable by any operation: os-win32 repeats the call with a larger buffer",
-    ),
-    Fact::assumed(
-        "MOUNT-22",
-        "SetVolumeMountPoint on a directory with an entry, also a hidden one, fails with DIR_NOT_EMPTY (145).",
-        "the documentation says that it is an error, and REP-SET-02 has this code for setting the reparse point; \
-         MountVolume mounts nothing whatever the code is",
-        a_directory_with_an_entry_is_not_mounted,
-    )
-    .wine(NONE),
-    Fact::assumed(
-        "MOUNT-27",
-        "SetVolumeMountPoint fails with FILE_NOT_FOUND (2) for a volume that does not exist.",
-        "GetVolumePathNamesForVolumeName has this code (MOUNT-10), and no page names that of this function; MountVolume \
-         looks for the disk of the volume first, and reports any code",
-        a_missing_volume_is_not_mounted,
-    )
-    .wine(NONE),
-    Fact::assumed(
-        "MOUNT-23",
-        "SetVolumeMountPoint and DeleteVolumeMountPoint work while another handle, with the right to read data, is open \
-         on the directory and does not share deletion.",
-        "no document says with what access and sharing the functions open the directory; if they fail with \
-         SHARING_VIOLATION (32), MountVolume and UnmountVolume take the way through the storage provider, and then \
-         close the directory and call them again",
-        a_handle_that_does_not_share_deletion_is_no_obstacle,
-    )
-    .wine(NONE),
-    Fact::assumed(
-        "MOUNT-24",
-        "GetVolumePathNamesForVolumeName does not return the path of a mount point that was set with \
-         FSCTL_SET_REPARSE_POINT and not with SetVolumeMountPoint.",
-        "the documentation of the mount manager says that SetVolumeMountPoint registers the path with it; if it \
-         returned the path, RmdirContents would empty the volume there, unless the node itself uses the volume or it is \
-         mounted at another path in a working directory",
-        a_forged_mount_point_is_not_listed,
-    )
-    .wine("it does not implement reparse points"),
-    Fact::assumed(
-        "MOUNT-25",
-        "DeleteVolumeMountPoint removes the mount point of a volume whose disk was removed.",
-        "its documentation does not mention the volume; otherwise MountVolume and UnmountVolume report the error, and \
-         Rmdir deletes the directory all the same",
-        a_stale_mount_point_is_deleted,
-    )
-    .wine(NONE),
-    Fact::published(
-        "MOUNT-26",
-        r"The final path, with a drive, of a directory on a volume that is mounted at a folder and has no drive letter begins with the path of the folder, and fails with PATH_NOT_FOUND (3) once the volume is mounted nowhere.",
-        "https://github.com/ziglang/zig/pull/19738; https://github.com/python/cpython/pull/6010",
-        a_path_leads_through_the_mounted_folder,
-    )
-    .wine(NONE),
+    Fact::new("MOUNT-01", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        let _mounted = mounted(node, &directory, "m", volume);
+        assert_eq!(itself(&directory, "m"), MOUNTED);
+    }),
+    Fact::new("MOUNT-02", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        let _mounted = mounted(node, &directory, "m", volume);
+        assert_is_root(&directory, "m", volume);
+        let root = attributes(&*directory.followed("m").expect("the root opens"));
+        assert_eq!(root.attributes & FILE_ATTRIBUTE_REPARSE_POINT, 0);
+    }),
+    Fact::new("MOUNT-03", |node| {
+        let (directory, ntfs) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        let fat = node.volume(VolumeKind::Fat32);
+        let _ntfs = mounted(node, &directory, "ntfs", ntfs);
+        let _fat = mounted(node, &directory, "fat", fat);
+        assert_is_root(&directory, "ntfs", ntfs);
+        assert_is_root(&directory, "fat", fat);
+        directory.mkdir(r"fat\m");
+        let refused = mount_at(node, &with_backslash(&directory, r"fat\m"), ntfs);
+        directory
+            .itself(r"fat\m", Access::DELETE)
+            .set(os::FileInfo::Disposition, &[1])
+            .expect("the directory is deleted");
+        assert_fails(refused, &UNSUPPORTED);
+    }),
+    Fact::new("MOUNT-04", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        let _outer = mounted(node, &directory, "m", volume);
+        let inner = mounted(node, &directory, r"m\self", volume);
+        assert_is_root(&directory, r"m\self", volume);
+        assert_is_root(&directory, r"m\self\self", volume);
+        drop(inner);
+        delete(&*directory.itself(r"m\self", Access::DELETE)).expect("the directory is deleted");
+    }),
+    Fact::new("MOUNT-05", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        let other = node.volume(VolumeKind::Fat32);
+        let _mounted = mounted(node, &directory, "m", volume);
+        for volume in [volume, other] {
+            assert_eq!(mount_at(node, &with_backslash(&directory, "m"), volume), Err(OsError::DIR_NOT_EMPTY));
+        }
+        assert_is_root(&directory, "m", volume);
+    }),
+    Fact::new("MOUNT-06", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        // None of the codes is documented.
+        let codes = [OsError::INVALID_NAME, OsError::INVALID_PARAMETER, OsError::PATH_NOT_FOUND];
+        directory.mkdir("plain");
+        let refused = mount_at(node, &U16String::from_str(&directory.win32("plain")), volume);
+        assert_fails(refused, &codes);
+        assert_eq!(itself(&directory, "plain"), PLAIN);
+        let _mounted = mounted(node, &directory, "m", volume);
+        let refused = node.os().delete_volume_mount_point(&U16String::from_str(&directory.win32("m")));
+        assert_fails(refused, &codes);
+        assert_eq!(itself(&directory, "m"), MOUNTED);
+
+        let _refs = mounted(node, &directory, "refs", node.volume(VolumeKind::Refs));
+        directory.mkdir(r"refs\m");
+        let refused = mount_at(node, &with_backslash(&directory, r"refs\m"), volume);
+        delete(&*directory.itself(r"refs\m", Access::DELETE)).expect("the directory is deleted");
+        assert_fails(refused, &UNSUPPORTED);
+    }),
+    Fact::new("MOUNT-07", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        directory.mkdir("m");
+        let path = with_backslash(&directory, "m");
+        assert_eq!(path.as_slice().get(1), Some(&u16::from(b':')), "{}", path.display());
+        assert_eq!(mount_at(node, &path, volume), Ok(()));
+        assert_eq!(itself(&directory, "m"), MOUNTED);
+        assert_eq!(node.os().delete_volume_mount_point(&path), Ok(()));
+        assert_eq!(itself(&directory, "m"), PLAIN);
+    }),
+    Fact::new("MOUNT-08", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        drop(mounted(node, &directory, "m", volume));
+        assert_eq!(itself(&directory, "m"), PLAIN);
+        directory.mkdir(r"m\entry");
+        let again = node.os().delete_volume_mount_point(&with_backslash(&directory, "m"));
+        assert!(matches!(again, Ok(()) | Err(OsError::NOT_A_REPARSE_POINT)), "{again:?}");
+        assert_eq!(itself(&directory, "m"), PLAIN);
+        assert_eq!(itself(&directory, r"m\entry"), PLAIN);
+    }),
+    Fact::new("MOUNT-10", |node| {
+        let known = node.volume(VolumeKind::Ntfs).guid_path().to_string_lossy();
+        let unknown = r"\\?\Volume{00000000-00ff-0000-0000-000000000000}\";
+        for (name, code) in [
+            ("", OsError::INVALID_NAME),
+            (&known[..known.len() - 1], OsError::INVALID_NAME),
+            (r"\", OsError::INVALID_PARAMETER),
+            (unknown, OsError::FILE_NOT_FOUND),
+        ] {
+            assert_eq!(node.os().volume_paths(&U16String::from_str(name)), Err(code), "{name:?}");
+        }
+    }),
+    Fact::new("MOUNT-11", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        let paths = || node.os().volume_paths(&volume.guid_path()).expect("the paths");
+        let before = paths();
+        let _outer = mounted(node, &directory, "m", volume);
+        let outer = with_backslash(&directory, "m");
+        assert_eq!(paths(), [&before[..], std::slice::from_ref(&outer)].concat());
+        let inner = mounted(node, &directory, r"m\self", volume);
+        let listed = paths();
+        drop(inner);
+        delete(&*directory.itself(r"m\self", Access::DELETE)).expect("the directory is deleted");
+        assert!(listed.contains(&outer), "{listed:?}");
+        let through_itself = |path: &U16String| path.to_string_lossy().ends_with(r"\self\self\");
+        assert!(!listed.iter().any(through_itself), "{listed:?}");
+    }),
+    Fact::new("MOUNT-12", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        let _both = ["a", "b"].map(|name| mounted(node, &directory, name, volume));
+        assert_is_root(&directory, "a", volume);
+        assert_is_root(&directory, "b", volume);
+        let paths = node.os().volume_paths(&volume.guid_path()).expect("the paths");
+        assert!(["a", "b"].iter().all(|name| paths.contains(&with_backslash(&directory, name))), "{paths:?}");
+    }),
+    Fact::new("MOUNT-13", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        directory.mkdir("m");
+        mount_at(node, &with_backslash(&directory, "m"), volume).expect("the volume is mounted");
+        directory.write(r"m\file", b"content");
+        delete(&*directory.itself("m", Access::DELETE)).expect("the folder is deleted");
+        let missing = directory.existing("m", Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
+        assert_eq!(missing.err(), Some(OsError::FILE_NOT_FOUND));
+        let file = NtPath::volume_root(volume.id).join(&U16String::from_str("file"));
+        let how = Open::existing(Access::READ_DATA | Access::DELETE, Options::NON_DIRECTORY);
+        let kept = node.os().open(&file, &how).expect("the file opens");
+        let mut content = [0; 7];
+        assert_eq!((kept.read(0, &mut content), &content), (Ok(7), b"content"));
+        delete(&*kept).expect("the file is deleted");
+    }),
+    Fact::new("MOUNT-16", |node| {
+        let volume = node.volume(VolumeKind::Ntfs);
+        let how = Open::existing(Access::GENERIC_READ, Options::empty());
+        let disk = node.os().open(&NtPath::disk(volume.disk), &how).expect("the disk opens");
+        let mut layout = vec![0; 64 * 1024];
+        disk.control(ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], &mut layout).expect("the layout");
+        let (head, mut rest) = DriveLayout::read_from_prefix(&layout).expect("a layout");
+        let mut data = Vec::new();
+        for _ in 0..head.partition_count {
+            let (entry, next) = PartitionEntry::read_from_prefix(rest).expect("an entry");
+            data.extend((entry.gpt_type() == BASIC_DATA).then_some(entry.offset));
+            rest = next;
+        }
+        let volumes = node.os().volumes().expect("the volumes");
+        let mut offsets: Vec<i64> = volumes.iter().filter_map(|path| offset_on(node, path, volume.disk)).collect();
+        offsets.sort_unstable();
+        assert_eq!(offsets, data);
+    }),
+    Fact::new("MOUNT-18", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        let _mounted = mounted(node, &directory, "m", volume);
+        node.restart();
+        assert_is_root(&directory, "m", volume);
+        let paths = node.os().volume_paths(&volume.guid_path()).expect("the paths");
+        assert!(paths.contains(&with_backslash(&directory, "m")), "{paths:?}");
+    }),
+    Fact::new("MOUNT-22", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        for (name, attributes) in [("plain", 0x80), ("hidden", HIDDEN_AND_SYSTEM)] {
+            directory.mkdir(name);
+            directory.write(&format!(r"{name}\file"), b"");
+            let file = directory.itself(&format!(r"{name}\file"), Access::WRITE_ATTRIBUTES);
+            set_attributes(&*file, attributes).expect("the attributes are set");
+            let mounted = mount_at(node, &with_backslash(&directory, name), volume);
+            assert_eq!(mounted, Err(OsError::DIR_NOT_EMPTY), "{name}");
+            assert_eq!(itself(&directory, name), PLAIN);
+        }
+    }),
+    Fact::new("MOUNT-27", |node| {
+        let directory = node.directory();
+        directory.mkdir("m");
+        let unknown = U16String::from_str(r"\\?\Volume{00000000-00ff-0000-0000-000000000000}\");
+        let mounted = node.os().set_volume_mount_point(&with_backslash(&directory, "m"), &unknown);
+        assert_eq!(mounted, Err(OsError::FILE_NOT_FOUND));
+        assert_eq!(itself(&directory, "m"), PLAIN);
+    }),
+    Fact::new("MOUNT-23", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        directory.mkdir("m");
+        let share = Share::READ | Share::WRITE;
+        let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
+        let held = directory.open("m", &Open { share, ..Open::existing(access, Options::REPARSE_POINT) });
+        let held: Box<dyn Handle> = held.expect("the directory opens");
+        let path = with_backslash(&directory, "m");
+        assert_eq!(mount_at(node, &path, volume), Ok(()));
+        assert_eq!(attributes(&*held).reparse_tag, REPARSE_TAG_MOUNT_POINT);
+        assert_eq!(node.os().delete_volume_mount_point(&path), Ok(()));
+        assert_eq!(attributes(&*held).reparse_tag, 0);
+    }),
+    Fact::new("MOUNT-24", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        directory.mkdir("forged");
+        let target = NtPath::volume_root(volume.id).to_string();
+        set(&*directory.itself("forged", Access::WRITE_ATTRIBUTES), &mount_point(&target, "")).expect("it is set");
+        assert_is_root(&directory, "forged", volume);
+        let paths = node.os().volume_paths(&volume.guid_path()).expect("the paths");
+        assert!(!paths.contains(&with_backslash(&directory, "forged")), "{paths:?}");
+    }),
+    Fact::new("MOUNT-25", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        directory.mkdir("m");
+        let path = with_backslash(&directory, "m");
+        mount_at(node, &path, volume).expect("the volume is mounted");
+        node.remove_disk(TestDisk { number: volume.disk });
+        assert_eq!(node.os().delete_volume_mount_point(&path), Ok(()));
+        assert_eq!(itself(&directory, "m"), PLAIN);
+    }),
+    Fact::new("MOUNT-26", |node| {
+        let (directory, volume) = (node.directory(), node.volume(VolumeKind::Ntfs));
+        let folder = mounted(node, &directory, "m", volume);
+        directory.mkdir(r"m\sub");
+        let sub = directory.itself(r"m\sub", Access::READ_ATTRIBUTES | Access::DELETE);
+        let by_guid = NtPath::volume_root(volume.id).join(&U16String::from_str("sub"));
+        let how = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
+        let same = node.os().open(&by_guid, &how).expect("the directory opens");
+        assert_eq!(id(&*same), id(&*sub));
+        assert_eq!(final_path(&*same), format!(r"\\?\{}", directory.win32(r"m\sub")));
+        drop(folder);
+        assert_eq!(same.final_path(PathForm::Dos), Err(OsError::PATH_NOT_FOUND));
+        delete(&*sub).expect("the directory is deleted");
+    }),
 ];
 
 /// A volume that is mounted at a folder until this is dropped.
@@ -265,193 +289,8 @@ fn itself(directory: &Directory<'_>, name: &str) -> (u32, u32) {
 const PLAIN: (u32, u32) = (FILE_ATTRIBUTE_DIRECTORY, 0);
 const MOUNTED: (u32, u32) = (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT, REPARSE_TAG_MOUNT_POINT);
 
-fn a_mounted_folder_is_a_mount_point(node: &dyn TestNode) -> Verdict {
-    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    let _mounted = mounted(node, &directory, "m", volume);
-    assert_eq!(itself(&directory, "m"), MOUNTED);
-    Ok(())
-}
-
-fn a_mounted_folder_leads_to_a_root(node: &dyn TestNode) -> Verdict {
-    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    let _mounted = mounted(node, &directory, "m", volume);
-    assert_is_root(&directory, "m", volume);
-    let root = attributes(&*directory.followed("m").expect("the root opens"));
-    assert_eq!(root.attributes & FILE_ATTRIBUTE_REPARSE_POINT, 0);
-    Ok(())
-}
-
 /// The codes of a directory on a file system without mounted folders; none is documented.
 const UNSUPPORTED: [OsError; 3] = [OsError::INVALID_FUNCTION, OsError::NOT_SUPPORTED, OsError::INVALID_PARAMETER];
-
-fn any_volume_is_mounted_on_ntfs_only(node: &dyn TestNode) -> Verdict {
-    let (directory, ntfs) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    let fat = node.volume(VolumeKind::Fat32)?;
-    let _ntfs = mounted(node, &directory, "ntfs", ntfs);
-    let _fat = mounted(node, &directory, "fat", fat);
-    assert_is_root(&directory, "ntfs", ntfs);
-    assert_is_root(&directory, "fat", fat);
-    directory.mkdir(r"fat\m");
-    let refused = mount_at(node, &with_backslash(&directory, r"fat\m"), ntfs);
-    directory.itself(r"fat\m", Access::DELETE).set(os::FileInfo::Disposition, &[1]).expect("the directory is deleted");
-    assert!(refused.is_err_and(|code| UNSUPPORTED.contains(&code)), "{refused:?}");
-    Ok(())
-}
-
-fn a_volume_is_mounted_in_itself(node: &dyn TestNode) -> Verdict {
-    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    let _outer = mounted(node, &directory, "m", volume);
-    let inner = mounted(node, &directory, r"m\self", volume);
-    assert_is_root(&directory, r"m\self", volume);
-    assert_is_root(&directory, r"m\self\self", volume);
-    drop(inner);
-    delete(&*directory.itself(r"m\self", Access::DELETE)).expect("the directory is deleted");
-    Ok(())
-}
-
-fn a_mounted_folder_is_not_replaced(node: &dyn TestNode) -> Verdict {
-    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    let other = node.volume(VolumeKind::Fat32)?;
-    let _mounted = mounted(node, &directory, "m", volume);
-    for volume in [volume, other] {
-        assert_eq!(mount_at(node, &with_backslash(&directory, "m"), volume), Err(OsError::DIR_NOT_EMPTY));
-    }
-    assert_is_root(&directory, "m", volume);
-    Ok(())
-}
-
-fn a_final_backslash_is_needed(node: &dyn TestNode) -> Verdict {
-    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    // None of the codes is documented.
-    let codes = [OsError::INVALID_NAME, OsError::INVALID_PARAMETER, OsError::PATH_NOT_FOUND];
-    directory.mkdir("plain");
-    let refused = mount_at(node, &U16String::from_str(&directory.win32("plain")), volume);
-    assert!(refused.is_err_and(|code| codes.contains(&code)), "{refused:?}");
-    assert_eq!(itself(&directory, "plain"), PLAIN);
-    let _mounted = mounted(node, &directory, "m", volume);
-    let refused = node.os().delete_volume_mount_point(&U16String::from_str(&directory.win32("m")));
-    assert!(refused.is_err_and(|code| codes.contains(&code)), "{refused:?}");
-    assert_eq!(itself(&directory, "m"), MOUNTED);
-
-    let _refs = mounted(node, &directory, "refs", node.volume(VolumeKind::Refs)?);
-    directory.mkdir(r"refs\m");
-    let refused = mount_at(node, &with_backslash(&directory, r"refs\m"), volume);
-    delete(&*directory.itself(r"refs\m", Access::DELETE)).expect("the directory is deleted");
-    assert!(refused.is_err_and(|code| UNSUPPORTED.contains(&code)), "{refused:?}");
-    Ok(())
-}
-
-fn a_path_begins_with_a_drive(node: &dyn TestNode) -> Verdict {
-    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    directory.mkdir("m");
-    let path = with_backslash(&directory, "m");
-    assert_eq!(path.as_slice().get(1), Some(&u16::from(b':')), "{}", path.display());
-    assert_eq!(mount_at(node, &path, volume), Ok(()));
-    assert_eq!(itself(&directory, "m"), MOUNTED);
-    assert_eq!(node.os().delete_volume_mount_point(&path), Ok(()));
-    assert_eq!(itself(&directory, "m"), PLAIN);
-    Ok(())
-}
-
-fn only_the_mount_point_is_deleted(node: &dyn TestNode) -> Verdict {
-    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    drop(mounted(node, &directory, "m", volume));
-    assert_eq!(itself(&directory, "m"), PLAIN);
-    directory.mkdir(r"m\entry");
-    let again = node.os().delete_volume_mount_point(&with_backslash(&directory, "m"));
-    assert!(matches!(again, Ok(()) | Err(OsError::NOT_A_REPARSE_POINT)), "{again:?}");
-    assert_eq!(itself(&directory, "m"), PLAIN);
-    assert_eq!(itself(&directory, r"m\entry"), PLAIN);
-    Ok(())
-}
-
-fn the_name_of_a_volume_is_checked(node: &dyn TestNode) -> Verdict {
-    let known = node.volume(VolumeKind::Ntfs)?.guid_path().to_string_lossy();
-    let unknown = r"\\?\Volume{00000000-00ff-0000-0000-000000000000}\";
-    for (name, code) in [
-        ("", OsError::INVALID_NAME),
-        (&known[..known.len() - 1], OsError::INVALID_NAME),
-        (r"\", OsError::INVALID_PARAMETER),
-        (unknown, OsError::FILE_NOT_FOUND),
-    ] {
-        assert_eq!(node.os().volume_paths(&U16String::from_str(name)), Err(code), "{name:?}");
-    }
-    Ok(())
-}
-
-fn the_paths_of_a_volume_are_listed(node: &dyn TestNode) -> Verdict {
-    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    let paths = || node.os().volume_paths(&volume.guid_path()).expect("the paths");
-    let before = paths();
-    let _outer = mounted(node, &directory, "m", volume);
-    let outer = with_backslash(&directory, "m");
-    assert_eq!(paths(), [&before[..], std::slice::from_ref(&outer)].concat());
-    let inner = mounted(node, &directory, r"m\self", volume);
-    let listed = paths();
-    drop(inner);
-    delete(&*directory.itself(r"m\self", Access::DELETE)).expect("the directory is deleted");
-    assert!(listed.contains(&outer), "{listed:?}");
-    let through_itself = |path: &U16String| path.to_string_lossy().ends_with(r"\self\self\");
-    assert!(!listed.iter().any(through_itself), "{listed:?}");
-    Ok(())
-}
-
-fn a_missing_volume_is_not_mounted(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("m");
-    let unknown = U16String::from_str(r"\\?\Volume{00000000-00ff-0000-0000-000000000000}\");
-    let mounted = node.os().set_volume_mount_point(&with_backslash(&directory, "m"), &unknown);
-    assert_eq!(mounted, Err(OsError::FILE_NOT_FOUND));
-    assert_eq!(itself(&directory, "m"), PLAIN);
-    Ok(())
-}
-
-fn a_volume_has_several_folders(node: &dyn TestNode) -> Verdict {
-    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    let _both = ["a", "b"].map(|name| mounted(node, &directory, name, volume));
-    assert_is_root(&directory, "a", volume);
-    assert_is_root(&directory, "b", volume);
-    let paths = node.os().volume_paths(&volume.guid_path()).expect("the paths");
-    assert!(["a", "b"].iter().all(|name| paths.contains(&with_backslash(&directory, name))), "{paths:?}");
-    Ok(())
-}
-
-fn a_mounted_folder_is_deleted(node: &dyn TestNode) -> Verdict {
-    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    directory.mkdir("m");
-    mount_at(node, &with_backslash(&directory, "m"), volume).expect("the volume is mounted");
-    directory.write(r"m\file", b"content");
-    delete(&*directory.itself("m", Access::DELETE)).expect("the folder is deleted");
-    let missing = directory.existing("m", Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
-    assert_eq!(missing.err(), Some(OsError::FILE_NOT_FOUND));
-    let file = NtPath::volume_root(volume.id).join(&U16String::from_str("file"));
-    let how = Open::existing(Access::READ_DATA | Access::DELETE, Options::NON_DIRECTORY);
-    let kept = node.os().open(&file, &how).expect("the file opens");
-    let mut content = [0; 7];
-    assert_eq!((kept.read(0, &mut content), &content), (Ok(7), b"content"));
-    delete(&*kept).expect("the file is deleted");
-    Ok(())
-}
-
-fn only_a_data_partition_has_a_volume(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Ntfs)?;
-    let how = Open::existing(Access::GENERIC_READ, Options::empty());
-    let disk = node.os().open(&NtPath::disk(volume.disk), &how).expect("the disk opens");
-    let mut layout = vec![0; 64 * 1024];
-    disk.control(ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], &mut layout).expect("the layout");
-    let (head, mut rest) = DriveLayout::read_from_prefix(&layout).expect("a layout");
-    let mut data = Vec::new();
-    for _ in 0..head.partition_count {
-        let (entry, next) = PartitionEntry::read_from_prefix(rest).expect("an entry");
-        data.extend((entry.gpt_type() == BASIC_DATA).then_some(entry.offset));
-        rest = next;
-    }
-    let volumes = node.os().volumes().expect("the volumes");
-    let mut offsets: Vec<i64> = volumes.iter().filter_map(|path| offset_on(node, path, volume.disk)).collect();
-    offsets.sort_unstable();
-    assert_eq!(offsets, data);
-    Ok(())
-}
 
 /// Returns where a volume begins on a disk, if its first extent is there.
 fn offset_on(node: &dyn TestNode, guid_path: &U16Str, disk: u32) -> Option<i64> {
@@ -463,81 +302,4 @@ fn offset_on(node: &dyn TestNode, guid_path: &U16Str, disk: u32) -> Option<i64> 
     let (_, first) = VolumeDiskExtents::read_from_prefix(&extents).expect("the extents");
     let (extent, _) = DiskExtent::read_from_prefix(first).expect("an extent");
     (extent.disk_number == disk).then_some(extent.offset)
-}
-
-fn a_mounted_folder_outlasts_a_restart(node: &dyn TestNode) -> Verdict {
-    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    let _mounted = mounted(node, &directory, "m", volume);
-    node.restart()?;
-    assert_is_root(&directory, "m", volume);
-    let paths = node.os().volume_paths(&volume.guid_path()).expect("the paths");
-    assert!(paths.contains(&with_backslash(&directory, "m")), "{paths:?}");
-    Ok(())
-}
-
-fn a_directory_with_an_entry_is_not_mounted(node: &dyn TestNode) -> Verdict {
-    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    for (name, attributes) in [("plain", 0x80), ("hidden", HIDDEN_AND_SYSTEM)] {
-        directory.mkdir(name);
-        directory.write(&format!(r"{name}\file"), b"");
-        let file = directory.itself(&format!(r"{name}\file"), Access::WRITE_ATTRIBUTES);
-        set_attributes(&*file, attributes).expect("the attributes are set");
-        let mounted = mount_at(node, &with_backslash(&directory, name), volume);
-        assert_eq!(mounted, Err(OsError::DIR_NOT_EMPTY), "{name}");
-        assert_eq!(itself(&directory, name), PLAIN);
-    }
-    Ok(())
-}
-
-fn a_handle_that_does_not_share_deletion_is_no_obstacle(node: &dyn TestNode) -> Verdict {
-    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    directory.mkdir("m");
-    let share = Share::READ | Share::WRITE;
-    let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
-    let held = directory.open("m", &Open { share, ..Open::existing(access, Options::REPARSE_POINT) });
-    let held: Box<dyn Handle> = held.expect("the directory opens");
-    let path = with_backslash(&directory, "m");
-    assert_eq!(mount_at(node, &path, volume), Ok(()));
-    assert_eq!(attributes(&*held).reparse_tag, REPARSE_TAG_MOUNT_POINT);
-    assert_eq!(node.os().delete_volume_mount_point(&path), Ok(()));
-    assert_eq!(attributes(&*held).reparse_tag, 0);
-    Ok(())
-}
-
-fn a_forged_mount_point_is_not_listed(node: &dyn TestNode) -> Verdict {
-    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    directory.mkdir("forged");
-    let target = NtPath::volume_root(volume.id).to_string();
-    set(&*directory.itself("forged", Access::WRITE_ATTRIBUTES), &mount_point(&target, "")).expect("it is set");
-    assert_is_root(&directory, "forged", volume);
-    let paths = node.os().volume_paths(&volume.guid_path()).expect("the paths");
-    assert!(!paths.contains(&with_backslash(&directory, "forged")), "{paths:?}");
-    Ok(())
-}
-
-fn a_stale_mount_point_is_deleted(node: &dyn TestNode) -> Verdict {
-    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    directory.mkdir("m");
-    let path = with_backslash(&directory, "m");
-    mount_at(node, &path, volume).expect("the volume is mounted");
-    node.remove_disk(TestDisk { number: volume.disk })?;
-    assert_eq!(node.os().delete_volume_mount_point(&path), Ok(()));
-    assert_eq!(itself(&directory, "m"), PLAIN);
-    Ok(())
-}
-
-fn a_path_leads_through_the_mounted_folder(node: &dyn TestNode) -> Verdict {
-    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
-    let folder = mounted(node, &directory, "m", volume);
-    directory.mkdir(r"m\sub");
-    let sub = directory.itself(r"m\sub", Access::READ_ATTRIBUTES | Access::DELETE);
-    let by_guid = NtPath::volume_root(volume.id).join(&U16String::from_str("sub"));
-    let how = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
-    let same = node.os().open(&by_guid, &how).expect("the directory opens");
-    assert_eq!(id(&*same), id(&*sub));
-    assert_eq!(final_path(&*same), format!(r"\\?\{}", directory.win32(r"m\sub")));
-    drop(folder);
-    assert_eq!(same.final_path(PathForm::Dos), Err(OsError::PATH_NOT_FOUND));
-    delete(&*sub).expect("the directory is deleted");
-    Ok(())
 }

@@ -8,7 +8,7 @@ use os::{
 };
 
 use crate::network::{TargetKind, TestPortal, TestServer, TestTarget, TestUser};
-use crate::node::{System, TestNode, Unavailable};
+use crate::node::{System, TestNode};
 
 /// The class of SMB global mappings.
 pub(crate) const MAPPING: &str = "MSFT_SmbGlobalMapping";
@@ -50,14 +50,21 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// Returns the SMB server. No share of it is mapped.
-pub(crate) fn server(node: &dyn TestNode) -> Result<TestServer, Unavailable> {
-    let server = node.smb_server()?;
+pub(crate) fn server(node: &dyn TestNode) -> TestServer {
+    let server = node.smb_server();
     if node.system() != System::Simulator {
         for row in mappings(node, &server) {
             unmap(node, &row);
         }
     }
-    Ok(server)
+    server
+}
+
+/// Returns the SMB server, whose first share is mapped for the first user.
+pub(crate) fn mapped_server(node: &dyn TestNode) -> TestServer {
+    let server = server(node);
+    assert_eq!(map(node, &server.remote(0), &server.users[0]), Ok(0));
+    server
 }
 
 /// Returns the mappings of the shares of a server.
@@ -105,8 +112,8 @@ pub(crate) fn read(node: &dyn TestNode, remote: &str) -> OsResult<()> {
 }
 
 /// Returns a target that is not connected and whose portal is not known.
-pub(crate) fn target(node: &dyn TestNode, kind: TargetKind) -> Result<TestTarget, Unavailable> {
-    let target = node.iscsi_target(kind)?;
+pub(crate) fn target(node: &dyn TestNode, kind: TargetKind) -> TestTarget {
+    let target = node.iscsi_target(kind);
     if node.system() != System::Simulator {
         for session in sessions(node, &target) {
             if session.bool("IsPersistent") == Some(true) {
@@ -118,7 +125,7 @@ pub(crate) fn target(node: &dyn TestNode, kind: TargetKind) -> Result<TestTarget
             iscsi(node, PORTAL, "Remove", &address(&target.portal)).expect("the portal is removed");
         }
     }
-    Ok(target)
+    target
 }
 
 /// Calls a method of the initiator. Returns the return value.
@@ -158,10 +165,12 @@ pub(crate) fn login(target: &TestTarget) -> Vec<(&'static str, Value)> {
     arguments
 }
 
-/// Adds the portal of a target and logs in to the target.
-pub(crate) fn connect(node: &dyn TestNode, target: &TestTarget) {
-    add_portal(node, target);
-    assert_eq!(iscsi(node, TARGET, "Connect", &login(target)), Ok(0));
+/// Returns a target without authentication, with its portal added and logged in to.
+pub(crate) fn connected_target(node: &dyn TestNode) -> TestTarget {
+    let target = target(node, TargetKind::Open);
+    add_portal(node, &target);
+    assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Ok(0));
+    target
 }
 
 /// Returns the sessions with a target.

@@ -6,81 +6,103 @@ use os::{Access, Disposition, Handle, NtPath, Open, Options, OsError, OsResult, 
 
 use super::calls::delete;
 use super::reparse::{UNHANDLED_TAG, absolute, attributes, id, relative, tagged};
-use crate::fact::{Fact, Verdict};
-use crate::node::{Directory, TestNode};
-
-const NO_LINKS: &str = "it does not implement reparse points";
+use crate::fact::Fact;
+use crate::node::Directory;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "FILE-OPEN-28",
-        "With OBJ_DONT_REPARSE, a link in the path fails with REPARSE_POINT_ENCOUNTERED (4395).",
-        "GO at; HS internal/safefile TestOpenRelative; \
-         https://learn.microsoft.com/windows/win32/api/ntdef/ns-ntdef-_object_attributes",
-        a_link_on_the_way_is_met,
-    )
-    .wine(NO_LINKS),
-    Fact::published(
-        "FILE-OPEN-32",
-        "OBJ_DONT_REPARSE with FILE_OPEN_REPARSE_POINT opens a link that is the last component, which can then be deleted.",
-        "HS internal/safefile TestOpenRelative",
-        the_last_component_is_opened_itself,
-    )
-    .wine(NO_LINKS),
-    Fact::published(
-        "FILE-OPEN-50",
-        "With OBJ_DONT_REPARSE, a relative path of several components without a link opens or creates what it does without \
-         the flag.",
-        "HS internal/safefile TestOpenRelative, which links and opens dir/bar; \
-         https://learn.microsoft.com/windows/win32/api/ntdef/ns-ntdef-_object_attributes",
-        a_path_without_a_link_opens,
-    ),
-    Fact::published(
-        "FILE-OPEN-51",
-        "A missing last component of a relative path fails with FILE_NOT_FOUND (2), and a missing directory or a file before \
-         it with PATH_NOT_FOUND (3), also with OBJ_DONT_REPARSE.",
-        "DDI ZwDeleteFile; BT create.cpp; WF open_file_test",
-        a_missing_component_has_the_code_of_its_place,
-    ),
-    Fact::assumed(
-        "FILE-OPEN-52",
-        "With OBJ_DONT_REPARSE, a link that comes before a missing component fails with REPARSE_POINT_ENCOUNTERED (4395), \
-         also if its target does not exist.",
-        "The path is parsed from its beginning, and the file system returns STATUS_REPARSE at the first reparse point, as \
-         for REP-WALK-01. If Windows answered that the path is missing, PathExists would be false where it is an error now; \
-         no driver tells the two apart.",
-        the_first_link_is_met_before_what_is_missing,
-    )
-    .wine(NO_LINKS),
-    Fact::assumed(
-        "FILE-OPEN-53",
-        "With OBJ_DONT_REPARSE, a directory whose reparse point nothing handles fails with REPARSE_POINT_ENCOUNTERED (4395) \
-         if it is not the last component.",
-        "The page of OBJECT_ATTRIBUTES says so of any reparse; without the flag the code is CANT_ACCESS_FILE (1920). The \
-         operations are right with either code: they open the components one by one after each code but those of a missing \
-         path.",
-        any_reparse_point_is_met,
-    )
-    .wine(NO_LINKS),
-    Fact::assumed(
-        "FILE-OPEN-54",
-        "With OBJ_DONT_REPARSE, a name relative to a link that was opened itself fails with REPARSE_POINT_ENCOUNTERED \
-         (4395).",
-        "As FILE-OPEN-53. The operations open relative only to directories that were opened with links followed.",
-        a_link_itself_is_met,
-    )
-    .wine(NO_LINKS),
-    Fact::published(
-        "FILE-OPEN-55",
-        "On the system drive, `Documents and Settings` is a junction, and `Users\\All Users` a symbolic link.",
-        "http://msdn2.microsoft.com/en-us/library/aa819663.aspx; \
-         https://downloadcrew.com/news/39131/explore_file_system_mysteries_with_ntfslinksview",
-        |node| {
-            windows_has_links_of_its_own(node);
-            Ok(())
-        },
-    )
-    .wine("it has no such links"),
+    Fact::new("FILE-OPEN-28", |node| {
+        let directory = node.directory();
+        tree(&directory);
+        for path in [r"junction\inner", r"junction\inner\file", r"link\file", r"real\link\file", r"junction\link\file"]
+        {
+            assert_met(&directory, path);
+            let how = Open { disposition: Disposition::Create, ..Open::existing(READ, Options::empty()) };
+            let created = below(&*directory.handle(), &format!("{path}.new"), &how);
+            assert_eq!(created.err(), Some(OsError::REPARSE_POINT_ENCOUNTERED), "{path}");
+        }
+        for path in ["junction", r"real\link"] {
+            let followed = below(&*directory.handle(), path, &Open::existing(READ, Options::empty()));
+            assert_eq!(followed.err(), Some(OsError::REPARSE_POINT_ENCOUNTERED), "{path}");
+        }
+    }),
+    Fact::new("FILE-OPEN-32", |node| {
+        let directory = node.directory();
+        tree(&directory);
+        let how = Open::existing(READ | Access::DELETE, Options::REPARSE_POINT);
+        for (path, tag) in [("junction", REPARSE_TAG_MOUNT_POINT), (r"real\link", REPARSE_TAG_SYMLINK)] {
+            let link = below(&*directory.handle(), path, &how).expect("the link opens");
+            assert_eq!(attributes(&*link).reparse_tag, tag, "{path}");
+            delete(&*link).expect("the link is deleted");
+            drop(link);
+            assert_eq!(below(&*directory.handle(), path, &how).err(), Some(OsError::FILE_NOT_FOUND), "{path}");
+        }
+        directory.existing(r"real\inner\file", READ, Options::empty()).expect("the target stays");
+    }),
+    Fact::new("FILE-OPEN-50", |node| {
+        let directory = node.directory();
+        directory.mkdir("real");
+        directory.mkdir(r"real\inner");
+        directory.write(r"real\inner\file", b"content");
+        let parent = directory.handle();
+        for path in ["real", r"real\inner", r"REAL\Inner\FILE"] {
+            let by_path = directory.existing(path, READ, Options::empty()).expect("the path opens");
+            for opened in both(&*parent, path) {
+                assert_eq!(id(&*opened.expect("the path opens")), id(&*by_path), "{path}");
+            }
+        }
+        let created = below(&*parent, r"real\inner\new", &Open::new_directory(READ)).expect("the directory is created");
+        let by_path = directory.existing(r"real\inner\new", READ, Options::DIRECTORY).expect("the path opens");
+        assert_eq!(id(&*created), id(&*by_path));
+    }),
+    Fact::new("FILE-OPEN-51", |node| {
+        let directory = node.directory();
+        directory.mkdir("real");
+        directory.write("file", b"content");
+        for (path, code) in [
+            ("missing", OsError::FILE_NOT_FOUND),
+            (r"real\missing", OsError::FILE_NOT_FOUND),
+            (r"missing\x", OsError::PATH_NOT_FOUND),
+            (r"real\missing\x\y", OsError::PATH_NOT_FOUND),
+            (r"file\x", OsError::PATH_NOT_FOUND),
+            (r"file\x\y", OsError::PATH_NOT_FOUND),
+        ] {
+            for opened in both(&*directory.handle(), path) {
+                assert_eq!(opened.err(), Some(code), "{path}");
+            }
+        }
+    }),
+    Fact::new("FILE-OPEN-52", |node| {
+        let directory = node.directory();
+        directory.mkdir("real");
+        directory.junction("junction", &directory.nt_text("real"));
+        directory.link("dangling", &absolute(&directory.nt_text("missing")));
+        for path in [r"junction\missing", r"junction\missing\x", r"dangling\x"] {
+            assert_met(&directory, path);
+        }
+    }),
+    Fact::new("FILE-OPEN-53", |node| {
+        let directory = node.directory();
+        directory.link("other", &tagged(UNHANDLED_TAG, b"any data"));
+        assert_met(&directory, r"other\x");
+    }),
+    Fact::new("FILE-OPEN-54", |node| {
+        let directory = node.directory();
+        tree(&directory);
+        let itself = directory.itself("junction", READ);
+        for opened in both(&*itself, "inner") {
+            assert_eq!(opened.err(), Some(OsError::REPARSE_POINT_ENCOUNTERED));
+        }
+    }),
+    Fact::new("FILE-OPEN-55", |node| {
+        let root = node.os().open(&NtPath::drive_root('C'), &Open::existing(READ, Options::DIRECTORY));
+        let root = root.expect("the root directory opens");
+        for (path, tag) in
+            [("Documents and Settings", REPARSE_TAG_MOUNT_POINT), (r"Users\All Users", REPARSE_TAG_SYMLINK)]
+        {
+            let link = below(&*root, path, &Open::existing(READ, Options::REPARSE_POINT)).expect("the link opens");
+            assert_eq!(attributes(&*link).reparse_tag, tag, "{path}");
+        }
+    }),
 ];
 
 const READ: Access = Access::READ_ATTRIBUTES;
@@ -108,111 +130,5 @@ fn tree(directory: &Directory<'_>) {
 fn assert_met(directory: &Directory<'_>, path: &str) {
     for opened in both(&*directory.handle(), path) {
         assert_eq!(opened.err(), Some(OsError::REPARSE_POINT_ENCOUNTERED), "{path}");
-    }
-}
-
-fn a_link_on_the_way_is_met(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    tree(&directory);
-    for path in [r"junction\inner", r"junction\inner\file", r"link\file", r"real\link\file", r"junction\link\file"] {
-        assert_met(&directory, path);
-        let how = Open { disposition: Disposition::Create, ..Open::existing(READ, Options::empty()) };
-        let created = below(&*directory.handle(), &format!("{path}.new"), &how);
-        assert_eq!(created.err(), Some(OsError::REPARSE_POINT_ENCOUNTERED), "{path}");
-    }
-    for path in ["junction", r"real\link"] {
-        let followed = below(&*directory.handle(), path, &Open::existing(READ, Options::empty()));
-        assert_eq!(followed.err(), Some(OsError::REPARSE_POINT_ENCOUNTERED), "{path}");
-    }
-    Ok(())
-}
-
-fn the_last_component_is_opened_itself(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    tree(&directory);
-    let how = Open::existing(READ | Access::DELETE, Options::REPARSE_POINT);
-    for (path, tag) in [("junction", REPARSE_TAG_MOUNT_POINT), (r"real\link", REPARSE_TAG_SYMLINK)] {
-        let link = below(&*directory.handle(), path, &how).expect("the link opens");
-        assert_eq!(attributes(&*link).reparse_tag, tag, "{path}");
-        delete(&*link).expect("the link is deleted");
-        drop(link);
-        assert_eq!(below(&*directory.handle(), path, &how).err(), Some(OsError::FILE_NOT_FOUND), "{path}");
-    }
-    directory.existing(r"real\inner\file", READ, Options::empty()).expect("the target stays");
-    Ok(())
-}
-
-fn a_path_without_a_link_opens(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("real");
-    directory.mkdir(r"real\inner");
-    directory.write(r"real\inner\file", b"content");
-    let parent = directory.handle();
-    for path in ["real", r"real\inner", r"REAL\Inner\FILE"] {
-        let by_path = directory.existing(path, READ, Options::empty()).expect("the path opens");
-        for opened in both(&*parent, path) {
-            assert_eq!(id(&*opened.expect("the path opens")), id(&*by_path), "{path}");
-        }
-    }
-    let created = below(&*parent, r"real\inner\new", &Open::new_directory(READ)).expect("the directory is created");
-    let by_path = directory.existing(r"real\inner\new", READ, Options::DIRECTORY).expect("the path opens");
-    assert_eq!(id(&*created), id(&*by_path));
-    Ok(())
-}
-
-fn a_missing_component_has_the_code_of_its_place(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("real");
-    directory.write("file", b"content");
-    for (path, code) in [
-        ("missing", OsError::FILE_NOT_FOUND),
-        (r"real\missing", OsError::FILE_NOT_FOUND),
-        (r"missing\x", OsError::PATH_NOT_FOUND),
-        (r"real\missing\x\y", OsError::PATH_NOT_FOUND),
-        (r"file\x", OsError::PATH_NOT_FOUND),
-        (r"file\x\y", OsError::PATH_NOT_FOUND),
-    ] {
-        for opened in both(&*directory.handle(), path) {
-            assert_eq!(opened.err(), Some(code), "{path}");
-        }
-    }
-    Ok(())
-}
-
-fn the_first_link_is_met_before_what_is_missing(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("real");
-    directory.junction("junction", &directory.nt_text("real"));
-    directory.link("dangling", &absolute(&directory.nt_text("missing")));
-    for path in [r"junction\missing", r"junction\missing\x", r"dangling\x"] {
-        assert_met(&directory, path);
-    }
-    Ok(())
-}
-
-fn any_reparse_point_is_met(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.link("other", &tagged(UNHANDLED_TAG, b"any data"));
-    assert_met(&directory, r"other\x");
-    Ok(())
-}
-
-fn a_link_itself_is_met(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    tree(&directory);
-    let itself = directory.itself("junction", READ);
-    for opened in both(&*itself, "inner") {
-        assert_eq!(opened.err(), Some(OsError::REPARSE_POINT_ENCOUNTERED));
-    }
-    Ok(())
-}
-
-fn windows_has_links_of_its_own(node: &dyn TestNode) {
-    let root = node.os().open(&NtPath::drive_root('C'), &Open::existing(READ, Options::DIRECTORY));
-    let root = root.expect("the root directory opens");
-    for (path, tag) in [("Documents and Settings", REPARSE_TAG_MOUNT_POINT), (r"Users\All Users", REPARSE_TAG_SYMLINK)]
-    {
-        let link = below(&*root, path, &Open::existing(READ, Options::REPARSE_POINT)).expect("the link opens");
-        assert_eq!(attributes(&*link).reparse_tag, tag, "{path}");
     }
 }

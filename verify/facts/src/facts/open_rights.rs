@@ -5,87 +5,105 @@ use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_RE
 use os::{Access, Disposition, FileInfo, Open, Options, OsError, U16String};
 
 use super::calls::{delete, query, set_attributes, set_junction};
-use crate::fact::{Fact, Verdict};
-use crate::node::{Directory, TestNode};
+use crate::fact::Fact;
+use crate::node::Directory;
 
 /// `FILE_ATTRIBUTE_ARCHIVE`.
 const FILE_ATTRIBUTE_ARCHIVE: u32 = 0x20;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "FILE-OPEN-21",
-        "A new file has exactly FILE_ATTRIBUTE_ARCHIVE, and a new directory exactly FILE_ATTRIBUTE_DIRECTORY.",
-        "BT create.cpp",
-        a_new_file_has_one_attribute,
-    ),
-    Fact::published(
-        "FILE-OPEN-22",
-        "Opening a read-only file fails with ACCESS_DENIED (5) for GENERIC_WRITE and succeeds for DELETE.",
-        "WF test_file_readonly_access",
-        a_read_only_file_is_not_written,
-    ).wine("as root, it opens a read-only file with GENERIC_WRITE"),
-    Fact::published(
-        "FILE-OPEN-23",
-        "FILE_DELETE_ON_CLOSE on an existing read-only file fails with ACCESS_DENIED (5).",
-        "WF test_file_readonly_access; BT delete.cpp",
-        a_read_only_file_is_not_deleted_on_close,
-    ),
-    Fact::assumed(
-        "FILE-OPEN-24",
-        "FILE_DELETE_ON_CLOSE without the right DELETE fails with INVALID_PARAMETER (87).",
-        "DDI NtCreateFile says only that the right is needed, and MS-SMB2 has ACCESS_DENIED for it. The operations are \
-         right if it is another code: CreateSymlink, which creates with this option, asks for the right.",
-        deletion_on_close_needs_the_right_to_delete,
-    ).wine("it refuses the option when DELETE is the only right"),
-    Fact::unchecked(
-        "FILE-OPEN-29",
-        "NtCreateFile never returns STATUS_REPARSE.",
-        "DDI NtCreateFile",
-        "not visible through the traits of os, which have no code for a status that means success",
-    ),
-    Fact::published(
-        "FILE-OPEN-30",
-        "Reading a directory as a file fails with INVALID_FUNCTION (1).",
-        "WF create_file_test",
-        a_directory_is_not_read_as_a_file,
-    ),
-    Fact::published(
-        "FILE-OPEN-31",
-        "A file whose access control list grants nobody a right opens with DELETE and FILE_OPEN_REPARSE_POINT if that of \
-         its directory lets the caller delete entries, and is deleted through that handle.",
-        "GO at Deleteat, at_windows_test.go TestDeleteAt; \
-         https://learn.microsoft.com/openspecs/windows_protocols/ms-fsa/82b364ce-6d7b-422f-8d88-4db32eea809a",
-        a_file_that_grants_nothing_is_deleted,
-    ),
-    Fact::published(
-        "FILE-OPEN-34",
-        "FileDispositionInfo fails with ACCESS_DENIED (5) on a read-only file, and deletes it once the attribute is \
-         cleared.",
-        "HS safeopen.go RemoveRelative, TestRemoveRelativeReadOnly",
-        a_read_only_file_is_deleted_once_the_attribute_is_cleared,
-    ),
-    Fact::published(
-        "FILE-OPEN-35",
-        "FILE_NON_DIRECTORY_FILE with FILE_OPEN_REPARSE_POINT fails with ACCESS_DENIED (5) on a link that is a directory.",
-        "WF test_reparse_points",
-        a_directory_link_is_not_opened_as_a_file,
-    )
-    .wine("it does not implement reparse points"),
-    Fact::published(
-        "FILE-OPEN-38",
-        "A file whose access control list grants nobody a right opens with READ_ATTRIBUTES, which the right to list its \
-         directory includes, and fails with ACCESS_DENIED (5) for READ_DATA, WRITE_DATA and WRITE_ATTRIBUTES.",
-        "https://learn.microsoft.com/openspecs/windows_protocols/ms-fsa/82b364ce-6d7b-422f-8d88-4db32eea809a; \
-         https://devblogs.microsoft.com/oldnewthing/20150428-00/?p=44994",
-        a_file_that_grants_nothing_has_readable_attributes,
-    ),
-    Fact::published(
-        "FILE-OPEN-39",
-        "Creating an entry in a directory whose access control list grants nobody a right fails with ACCESS_DENIED (5), \
-         and an existing entry opens.",
-        "W32 file-access-rights-constants; W32 file-security-and-access-rights",
-        a_directory_that_grants_nothing_can_be_passed,
-    ),
+    Fact::new("FILE-OPEN-21", |node| {
+        let directory = node.directory();
+        for (name, options, expected) in [
+            ("file", Options::NON_DIRECTORY, FILE_ATTRIBUTE_ARCHIVE),
+            ("directory", Options::DIRECTORY, FILE_ATTRIBUTE_DIRECTORY),
+        ] {
+            let how = Open { disposition: Disposition::Create, ..Open::existing(Access::READ_ATTRIBUTES, options) };
+            let created = directory.open(name, &how).expect("the name is free");
+            assert_eq!(attributes(&*created), expected, "{name}");
+        }
+    }),
+    Fact::new("FILE-OPEN-22", |node| {
+        let directory = node.directory();
+        write_read_only(&directory);
+        let written = directory.existing("file", Access::GENERIC_WRITE, Options::empty());
+        assert_eq!(written.err(), Some(OsError::ACCESS_DENIED));
+        directory.existing("file", Access::DELETE, Options::empty()).expect("the file opens for deletion");
+    }),
+    Fact::new("FILE-OPEN-23", |node| {
+        let directory = node.directory();
+        write_read_only(&directory);
+        let opened = directory.existing("file", Access::DELETE, Options::DELETE_ON_CLOSE);
+        assert_eq!(opened.err(), Some(OsError::ACCESS_DENIED));
+        assert!(exists(&directory, "file"));
+    }),
+    Fact::new("FILE-OPEN-24", |node| {
+        let directory = node.directory_with_file();
+        let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
+        let opened = directory.existing("file", access, Options::DELETE_ON_CLOSE);
+        assert_eq!(opened.err(), Some(OsError::INVALID_PARAMETER));
+        assert!(exists(&directory, "file"));
+        directory
+            .existing("file", Access::DELETE, Options::DELETE_ON_CLOSE)
+            .expect("DELETE is the right that was missing");
+        assert!(!exists(&directory, "file"));
+    }),
+    Fact::new("FILE-OPEN-30", |node| {
+        let directory = node.directory();
+        directory.mkdir("directory");
+        let opened =
+            directory.existing("directory", Access::READ_DATA, Options::DIRECTORY).expect("the directory opens");
+        assert_eq!(opened.read(0, &mut [0; 16]), Err(OsError::INVALID_FUNCTION));
+    }),
+    Fact::new("FILE-OPEN-31", |node| {
+        let directory = node.directory_with_file();
+        node.revoke_all_rights(&directory.win32("file"));
+        let how = Open::existing(Access::DELETE, Options::REPARSE_POINT);
+        let file = directory.handle().open_child(&U16String::from_str("file"), &how).expect("the file opens");
+        delete(&*file).expect("the file is deleted");
+        drop(file);
+        assert!(!exists(&directory, "file"));
+    }),
+    Fact::new("FILE-OPEN-34", |node| {
+        let directory = node.directory();
+        write_read_only(&directory);
+        let access = Access::DELETE | Access::WRITE_ATTRIBUTES;
+        let file = directory.existing("file", access, Options::empty()).expect("the file opens");
+        assert_eq!(delete(&*file), Err(OsError::ACCESS_DENIED));
+        set_attributes(&*file, FILE_ATTRIBUTE_NORMAL).expect("the attribute is cleared");
+        delete(&*file).expect("the file is deleted");
+        drop(file);
+        assert!(!exists(&directory, "file"));
+    }),
+    Fact::new("FILE-OPEN-35", |node| {
+        let directory = node.directory();
+        directory.mkdir("target");
+        let link = directory.open("link", &Open::new_directory(Access::WRITE_ATTRIBUTES)).expect("the name is free");
+        set_junction(&*link, &directory.nt("target")).expect("the link is set");
+        drop(link);
+        let options = Options::REPARSE_POINT | Options::NON_DIRECTORY;
+        let opened = directory.existing("link", Access::READ_ATTRIBUTES, options);
+        assert_eq!(opened.err(), Some(OsError::ACCESS_DENIED));
+    }),
+    Fact::new("FILE-OPEN-38", |node| {
+        let directory = node.directory_with_file();
+        node.revoke_all_rights(&directory.win32("file"));
+        let file = directory.existing("file", Access::READ_ATTRIBUTES, Options::empty()).expect("the file opens");
+        assert_eq!(attributes(&*file), FILE_ATTRIBUTE_ARCHIVE);
+        for access in [Access::READ_DATA, Access::WRITE_DATA, Access::WRITE_ATTRIBUTES] {
+            let opened = directory.existing("file", access | Access::READ_ATTRIBUTES, Options::empty());
+            assert_eq!(opened.err(), Some(OsError::ACCESS_DENIED), "{access:?}");
+        }
+    }),
+    Fact::new("FILE-OPEN-39", |node| {
+        let directory = node.directory();
+        directory.mkdir("closed");
+        directory.mkdir(r"closed\inner");
+        node.revoke_all_rights(&directory.win32("closed"));
+        let created = directory.open(r"closed\new", &Open::new_directory(Access::READ_ATTRIBUTES));
+        assert_eq!(created.err(), Some(OsError::ACCESS_DENIED));
+        assert!(exists(&directory, r"closed\inner"));
+    }),
 ];
 
 fn attributes(handle: &dyn os::Handle) -> u32 {
@@ -105,116 +123,4 @@ fn exists(directory: &Directory<'_>, name: &str) -> bool {
         Err(OsError::FILE_NOT_FOUND) => false,
         Err(code) => panic!("{name}: {code}"),
     }
-}
-
-fn a_new_file_has_one_attribute(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    for (name, options, expected) in [
-        ("file", Options::NON_DIRECTORY, FILE_ATTRIBUTE_ARCHIVE),
-        ("directory", Options::DIRECTORY, FILE_ATTRIBUTE_DIRECTORY),
-    ] {
-        let how = Open { disposition: Disposition::Create, ..Open::existing(Access::READ_ATTRIBUTES, options) };
-        let created = directory.open(name, &how).expect("the name is free");
-        assert_eq!(attributes(&*created), expected, "{name}");
-    }
-    Ok(())
-}
-
-fn a_read_only_file_is_not_written(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    write_read_only(&directory);
-    let written = directory.existing("file", Access::GENERIC_WRITE, Options::empty());
-    assert_eq!(written.err(), Some(OsError::ACCESS_DENIED));
-    directory.existing("file", Access::DELETE, Options::empty()).expect("the file opens for deletion");
-    Ok(())
-}
-
-fn a_read_only_file_is_not_deleted_on_close(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    write_read_only(&directory);
-    let opened = directory.existing("file", Access::DELETE, Options::DELETE_ON_CLOSE);
-    assert_eq!(opened.err(), Some(OsError::ACCESS_DENIED));
-    assert!(exists(&directory, "file"));
-    Ok(())
-}
-
-fn deletion_on_close_needs_the_right_to_delete(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
-    let opened = directory.existing("file", access, Options::DELETE_ON_CLOSE);
-    assert_eq!(opened.err(), Some(OsError::INVALID_PARAMETER));
-    assert!(exists(&directory, "file"));
-    directory.existing("file", Access::DELETE, Options::DELETE_ON_CLOSE).expect("DELETE is the right that was missing");
-    assert!(!exists(&directory, "file"));
-    Ok(())
-}
-
-fn a_directory_is_not_read_as_a_file(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("directory");
-    let opened = directory.existing("directory", Access::READ_DATA, Options::DIRECTORY).expect("the directory opens");
-    assert_eq!(opened.read(0, &mut [0; 16]), Err(OsError::INVALID_FUNCTION));
-    Ok(())
-}
-
-fn a_file_that_grants_nothing_is_deleted(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    node.revoke_all_rights(&directory.win32("file"))?;
-    let how = Open::existing(Access::DELETE, Options::REPARSE_POINT);
-    let file = directory.handle().open_child(&U16String::from_str("file"), &how).expect("the file opens");
-    delete(&*file).expect("the file is deleted");
-    drop(file);
-    assert!(!exists(&directory, "file"));
-    Ok(())
-}
-
-fn a_read_only_file_is_deleted_once_the_attribute_is_cleared(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    write_read_only(&directory);
-    let access = Access::DELETE | Access::WRITE_ATTRIBUTES;
-    let file = directory.existing("file", access, Options::empty()).expect("the file opens");
-    assert_eq!(delete(&*file), Err(OsError::ACCESS_DENIED));
-    set_attributes(&*file, FILE_ATTRIBUTE_NORMAL).expect("the attribute is cleared");
-    delete(&*file).expect("the file is deleted");
-    drop(file);
-    assert!(!exists(&directory, "file"));
-    Ok(())
-}
-
-fn a_directory_link_is_not_opened_as_a_file(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("target");
-    let link = directory.open("link", &Open::new_directory(Access::WRITE_ATTRIBUTES)).expect("the name is free");
-    set_junction(&*link, &directory.nt("target")).expect("the link is set");
-    drop(link);
-    let options = Options::REPARSE_POINT | Options::NON_DIRECTORY;
-    let opened = directory.existing("link", Access::READ_ATTRIBUTES, options);
-    assert_eq!(opened.err(), Some(OsError::ACCESS_DENIED));
-    Ok(())
-}
-
-fn a_file_that_grants_nothing_has_readable_attributes(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    node.revoke_all_rights(&directory.win32("file"))?;
-    let file = directory.existing("file", Access::READ_ATTRIBUTES, Options::empty()).expect("the file opens");
-    assert_eq!(attributes(&*file), FILE_ATTRIBUTE_ARCHIVE);
-    for access in [Access::READ_DATA, Access::WRITE_DATA, Access::WRITE_ATTRIBUTES] {
-        let opened = directory.existing("file", access | Access::READ_ATTRIBUTES, Options::empty());
-        assert_eq!(opened.err(), Some(OsError::ACCESS_DENIED), "{access:?}");
-    }
-    Ok(())
-}
-
-fn a_directory_that_grants_nothing_can_be_passed(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("closed");
-    directory.mkdir(r"closed\inner");
-    node.revoke_all_rights(&directory.win32("closed"))?;
-    let created = directory.open(r"closed\new", &Open::new_directory(Access::READ_ATTRIBUTES));
-    assert_eq!(created.err(), Some(OsError::ACCESS_DENIED));
-    assert!(exists(&directory, r"closed\inner"));
-    Ok(())
 }

@@ -6,9 +6,6 @@ use os::{CallStatus, Instance, MethodCall, Namespace, OsResult, Value};
 
 use crate::node::{TestDisk, TestNode, TestVolume};
 
-/// What every check of the provider needs and Wine lacks.
-pub(crate) const WINE: &str = "it has no storage namespace";
-
 /// How long a check waits for WMI.
 const PATIENCE: Duration = Duration::from_mins(2);
 

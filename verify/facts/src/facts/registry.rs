@@ -2,34 +2,37 @@
 
 use os::{OsError, OsResult, U16String};
 
-use crate::fact::{Fact, Verdict};
+use crate::fact::Fact;
 use crate::node::TestNode;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "REG-01",
-        "A text that is set in a key that does not exist creates the key, and replaces the text that the value had.",
-        "SDK RegCreateKeyExW; SDK RegSetValueExW; SDK RegGetValueW",
-        a_text_is_set_and_replaced,
-    ),
-    Fact::published(
-        "REG-02",
-        "A key that was created as a volatile one is gone after a restart.",
-        "SDK RegCreateKeyExW",
-        a_volatile_key_is_gone_after_a_restart,
-    ),
-    Fact::published(
-        "REG-03",
-        "Reading or deleting a value that does not exist fails with FILE_NOT_FOUND (2).",
-        "SDK RegQueryValueExW; W32 system-error-codes--0-499-",
-        a_missing_value_has_its_code,
-    ),
-    Fact::published(
-        "REG-04",
-        "The name of a value may have backslashes, and its case does not count.",
-        "W32 registry-element-size-limits; W32 structure-of-the-registry",
-        a_name_has_backslashes,
-    ),
+    Fact::new("REG-01", |node| {
+        let long = "x".repeat(2000);
+        for text in ["found", "", &long] {
+            set(node, text);
+            assert_eq!(read(node, VALUE).as_deref(), Ok(text));
+        }
+        assert_eq!(delete(node), Ok(()));
+    }),
+    Fact::new("REG-02", |node| {
+        set(node, "found");
+        assert_eq!(read(node, VALUE).as_deref(), Ok("found"));
+        node.restart();
+        assert_eq!(read(node, VALUE), Err(OsError::FILE_NOT_FOUND));
+    }),
+    Fact::new("REG-03", |node| {
+        set(node, "found");
+        assert_eq!(delete(node), Ok(()));
+        assert_eq!((read(node, VALUE), delete(node)), (Err(OsError::FILE_NOT_FOUND), Err(OsError::FILE_NOT_FOUND)));
+        let missing = wide(r"SOFTWARE\csi-proxy-facts\missing");
+        assert_eq!(node.os().registry_text(&missing, &wide(VALUE)), Err(OsError::FILE_NOT_FOUND));
+        assert_eq!(node.os().delete_registry_value(&missing, &wide(VALUE)), Err(OsError::FILE_NOT_FOUND));
+    }),
+    Fact::new("REG-04", |node| {
+        set(node, "found");
+        assert_eq!(read(node, &VALUE.to_uppercase()).as_deref(), Ok("found"));
+        assert_eq!(delete(node), Ok(()));
+    }),
 ];
 
 const KEY: &str = r"SOFTWARE\csi-proxy-facts\volatile";
@@ -49,42 +52,4 @@ fn read(node: &dyn TestNode, value: &str) -> OsResult<String> {
 
 fn delete(node: &dyn TestNode) -> OsResult<()> {
     node.os().delete_registry_value(&wide(KEY), &wide(VALUE))
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "it is the type of a check")]
-fn a_text_is_set_and_replaced(node: &dyn TestNode) -> Verdict {
-    let long = "x".repeat(2000);
-    for text in ["found", "", &long] {
-        set(node, text);
-        assert_eq!(read(node, VALUE).as_deref(), Ok(text));
-    }
-    assert_eq!(delete(node), Ok(()));
-    Ok(())
-}
-
-fn a_volatile_key_is_gone_after_a_restart(node: &dyn TestNode) -> Verdict {
-    set(node, "found");
-    assert_eq!(read(node, VALUE).as_deref(), Ok("found"));
-    node.restart()?;
-    assert_eq!(read(node, VALUE), Err(OsError::FILE_NOT_FOUND));
-    Ok(())
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "it is the type of a check")]
-fn a_missing_value_has_its_code(node: &dyn TestNode) -> Verdict {
-    set(node, "found");
-    assert_eq!(delete(node), Ok(()));
-    assert_eq!((read(node, VALUE), delete(node)), (Err(OsError::FILE_NOT_FOUND), Err(OsError::FILE_NOT_FOUND)));
-    let missing = wide(r"SOFTWARE\csi-proxy-facts\missing");
-    assert_eq!(node.os().registry_text(&missing, &wide(VALUE)), Err(OsError::FILE_NOT_FOUND));
-    assert_eq!(node.os().delete_registry_value(&missing, &wide(VALUE)), Err(OsError::FILE_NOT_FOUND));
-    Ok(())
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "it is the type of a check")]
-fn a_name_has_backslashes(node: &dyn TestNode) -> Verdict {
-    set(node, "found");
-    assert_eq!(read(node, &VALUE.to_uppercase()).as_deref(), Ok("found"));
-    assert_eq!(delete(node), Ok(()));
-    Ok(())
 }

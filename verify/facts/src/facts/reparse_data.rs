@@ -7,397 +7,307 @@ use os::abi::{
 use os::{Access, Disposition, FileInfo, Open, Options, OsError, Share};
 use zerocopy::IntoBytes;
 
-use super::calls::query;
+use super::calls::{assert_fails, query};
 use super::reparse::{
     MAX_SIZE, UNHANDLED_TAG, absolute, attributes, bytes, get, mount_point, relative, set, symlink, tagged,
 };
-use crate::fact::{Fact, Verdict};
-use crate::node::TestNode;
+use crate::fact::Fact;
 
-const NONE: &str = "it does not implement reparse points";
 /// The smallest output of `FSCTL_GET_REPARSE_POINT`.
 const MIN_OUTPUT: usize = 28;
 const ATTRIBUTES: Access = Access::READ_ATTRIBUTES.union(Access::WRITE_ATTRIBUTES);
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "REP-SET-01",
-        "FSCTL_SET_REPARSE_POINT needs FILE_WRITE_ATTRIBUTES or FILE_WRITE_DATA, either of which is enough, and fails \
-         with ACCESS_DENIED (5) if the handle has only FILE_READ_ATTRIBUTES.",
-        "BT reparse",
-        a_right_to_write_is_needed,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-SET-02",
-        "Setting a mount point, a symbolic link or a tag without the directory bit on a directory with an entry fails \
-         with DIR_NOT_EMPTY (145).",
-        "WF test_reparse_points; BT reparse; W32 reparse-points",
-        a_directory_must_be_empty,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-SET-03",
-        "A tag with the directory bit (0x10000000) can be set on a directory with entries, and the directory and its \
-         files open as before.",
-        "WF test_reparse_points; BT reparse",
-        a_directory_tag_is_transparent,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-SET-04",
-        "Setting a mount point on a file fails with DIRECTORY (267).",
-        "WF test_reparse_points; BT reparse",
-        a_file_is_no_mount_point,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-SET-05",
-        "Setting a symbolic link on a file that holds data fails with INVALID_REPARSE_DATA (4392).",
-        "WF test_reparse_points; BT reparse",
-        a_file_with_data_is_no_symbolic_link,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-SET-06",
-        "Setting the same tag again replaces the data, and setting another tag fails with REPARSE_TAG_MISMATCH (4394).",
-        "WF test_reparse_points; BT reparse",
-        a_tag_is_replaced_by_itself_only,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-SET-07",
-        "The data of a mount point must be the substitute name at offset 0 and the print name after it, each followed \
-         by a zero, and nothing else, or setting it fails with INVALID_REPARSE_DATA (4392).",
-        "WF init_reparse_mount_point; DDI FsRtlValidateReparsePointBuffer",
-        a_mount_point_has_one_layout,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-SET-08",
-        "The names of a symbolic link may be in any order, with or without a zero after them, or the same bytes.",
-        "GO os TestDirectorySymbolicLink; GO at symlinkat",
-        a_symbolic_link_has_any_layout,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-SET-09",
-        "A junction may have an empty print name.",
-        "GO os TestDirectoryJunction",
-        a_junction_needs_no_print_name,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-SET-10",
-        "Setting a symbolic link with an empty substitute name fails with INVALID_REPARSE_DATA (4392).",
-        "WF test_reparse_points",
-        a_link_needs_a_target,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-SET-11",
-        "A target is not examined when it is set, but opening a mount point to foobar, or a symbolic link to name \
-         without the relative flag, fails with INVALID_NAME (123).",
-        "WF test_reparse_points",
-        a_target_is_examined_when_it_is_followed,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-SET-12",
-        "A process without SeCreateSymbolicLinkPrivilege fails to set a symbolic link with PRIVILEGE_NOT_HELD (1314), \
-         and sets mount points and other tags.",
-        "BT reparse",
-        only_a_symbolic_link_needs_a_privilege,
-    )
-    .wine(NONE),
-    Fact::unchecked(
-        "REP-SET-13",
-        "An administrator has SeCreateSymbolicLinkPrivilege but must enable it.",
-        "WF test_reparse_points",
-        "not reachable by any operation: os-win32 enables the privilege when the program starts",
-    ),
-    Fact::published(
-        "REP-SET-14",
-        "Setting a tag without Microsoft's bit in the form without a GUID fails with INVALID_REPARSE_DATA (4392).",
-        "BT reparse; DDI REPARSE_DATA_BUFFER",
-        a_foreign_tag_needs_a_guid,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-SET-15",
-        "Setting a tag again with another GUID fails with REPARSE_ATTRIBUTE_CONFLICT (4391).",
-        "BT reparse; DRV fsctl-set-reparse-point",
-        a_guid_is_not_replaced,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-SET-16",
-        "A reparse point has at most 16 KiB, including its header.",
-        "W32 reparse-points",
-        a_reparse_point_has_16_kib,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-SET-17",
-        "A symbolic link has the attributes that the file or directory had, and FILE_ATTRIBUTE_REPARSE_POINT, and is \
-         listed with a size and an allocation size of 0.",
-        "BT reparse; WF test_reparse_points",
-        a_link_keeps_its_attributes,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-SET-18",
-        "A handle that was opened before the reparse point was set shows the new tag.",
-        "WF test_reparse_points",
-        an_earlier_handle_shows_the_tag,
-    )
-    .wine(NONE),
-    Fact::unchecked(
-        "REP-SET-19",
-        "Data can be written to a file after it was made a symbolic link, and is still there when the link is deleted.",
-        "WF test_reparse_points; BT reparse",
-        "not reachable by any operation: no operation writes data, or removes a reparse point without its file",
-    ),
-    Fact::assumed(
-        "REP-SET-20",
-        "A file or directory that was created with FILE_DELETE_ON_CLOSE can be made a symbolic link, and stays one \
-         after FILE_DISPOSITION_ON_CLOSE without FILE_DISPOSITION_DELETE was set on the same handle.",
-        "FILE-DEL-12 says the same of plain files, and nothing says that links differ; otherwise CreateSymlink makes the \
-         link without FILE_DELETE_ON_CLOSE, as Go's standard library does",
-        a_link_is_kept,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-GET-01",
-        "FSCTL_GET_REPARSE_POINT needs no right but READ_CONTROL, and fails with NOT_A_REPARSE_POINT (4390) on a plain \
-         directory and on a root directory.",
-        "WF test_reparse_points",
-        a_plain_directory_has_no_reparse_point,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-GET-02",
-        "FSCTL_GET_REPARSE_POINT without an output buffer fails with INVALID_USER_BUFFER (1784).",
-        "WF test_reparse_points",
-        an_output_buffer_is_needed,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-GET-03",
-        "FSCTL_GET_REPARSE_POINT with an output buffer of less than 28 bytes fails with INSUFFICIENT_BUFFER (122) and \
-         writes nothing.",
-        "WF test_reparse_points; DRV fsctl-get-reparse-point",
-        a_small_buffer_is_not_filled,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-GET-04",
-        "FSCTL_GET_REPARSE_POINT with an output buffer of 28 bytes or more that is too small fails with MORE_DATA \
-         (234) and writes as much as fits.",
-        "WF test_reparse_points",
-        a_medium_buffer_is_filled,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-GET-05",
-        "In a listing the EaSize of a reparse point is its tag.",
-        "BT reparse",
-        a_listing_has_the_tag,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-GET-06",
-        "FSCTL_GET_REPARSE_POINT returns the bytes that were set.",
-        "BT reparse; WF test_reparse_points",
-        a_reparse_point_is_read_back,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-GET-07",
-        "FileAttributeTagInfo has FILE_ATTRIBUTE_REPARSE_POINT and the tag for a reparse point, and neither for a \
-         plain directory.",
-        "BT reparse; WF test_reparse_points",
-        the_tag_is_queried,
-    )
-    .wine(NONE),
-    Fact::unchecked(
-        "REP-DEL-01",
-        "FSCTL_DELETE_REPARSE_POINT wants exactly 8 bytes with the tag and a length of 0, and fails with \
-         INVALID_REPARSE_DATA (4392) for others, with INVALID_USER_BUFFER (1784) without input, with \
-         REPARSE_TAG_INVALID (4393) for the tag 0, with REPARSE_TAG_MISMATCH (4394) for another tag, and with \
-         NOT_A_REPARSE_POINT (4390) the second time.",
-        "WF test_reparse_points; BT reparse",
-        "not reachable by any operation: none removes a reparse point without its file or directory",
-    ),
-];
-
-fn a_right_to_write_is_needed(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    let set_with = |name: &str, access| {
-        directory.mkdir(name);
-        set(&*directory.itself(name, access), &mount_point(r"\??\C:\x", r"C:\x"))
-    };
-    assert_eq!(set_with("attributes", Access::WRITE_ATTRIBUTES), Ok(()));
-    assert_eq!(set_with("data", Access::WRITE_DATA), Ok(()));
-    assert_eq!(set_with("read", Access::READ_ATTRIBUTES), Err(OsError::ACCESS_DENIED));
-    for (name, tag) in [("attributes", REPARSE_TAG_MOUNT_POINT), ("data", REPARSE_TAG_MOUNT_POINT), ("read", 0)] {
-        assert_eq!(attributes(&*directory.itself(name, Access::READ_ATTRIBUTES)).reparse_tag, tag, "{name}");
-    }
-    Ok(())
-}
-
-fn a_directory_must_be_empty(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("full");
-    directory.mkdir(r"full\entry");
-    let full = directory.itself("full", ATTRIBUTES);
-    for data in [mount_point(r"\??\C:\x", ""), relative("x"), tagged(UNHANDLED_TAG, b"data")] {
-        assert_eq!(set(&*full, &data), Err(OsError::DIR_NOT_EMPTY));
-    }
-    assert_eq!(attributes(&*full).reparse_tag, 0);
-    Ok(())
-}
-
-fn a_directory_tag_is_transparent(node: &dyn TestNode) -> Verdict {
-    const TAG: u32 = UNHANDLED_TAG | 0x1000_0000;
-    let directory = node.directory()?;
-    directory.mkdir("full");
-    directory.write(r"full\file", b"content");
-    set(&*directory.itself("full", ATTRIBUTES), &tagged(TAG, b"data")).expect("the tag is set");
-    assert_eq!(attributes(&*directory.followed("full").expect("the directory opens")).reparse_tag, TAG);
-    let file = directory.followed(r"full\file").expect("the file opens");
-    assert_eq!(attributes(&*file).attributes & FILE_ATTRIBUTE_DIRECTORY, 0);
-    Ok(())
-}
-
-fn a_file_is_no_mount_point(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"");
-    let set = set(&*directory.itself("file", ATTRIBUTES), &mount_point(r"\??\C:\x", ""));
-    assert_eq!(set, Err(OsError::DIRECTORY));
-    Ok(())
-}
-
-fn a_file_with_data_is_no_symbolic_link(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    let set = set(&*directory.itself("file", ATTRIBUTES), &relative("x"));
-    assert_eq!(set, Err(OsError::INVALID_REPARSE_DATA));
-    Ok(())
-}
-
-fn a_tag_is_replaced_by_itself_only(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    let second = mount_point(r"\??\C:\second", "");
-    directory.link("link", &mount_point(r"\??\C:\first", ""));
-    let link = directory.itself("link", ATTRIBUTES);
-    set(&*link, &second).expect("the data are replaced");
-    assert_eq!(set(&*link, &relative("x")), Err(OsError::REPARSE_TAG_MISMATCH));
-    assert_eq!(get(&*link), Ok(second));
-    Ok(())
-}
-
-fn a_mount_point_has_one_layout(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("target");
-    directory.mkdir("link");
-    let link = directory.itself("link", ATTRIBUTES);
-    let (substitute, print) = (bytes(&directory.nt_text("target")), bytes("print"));
-    let layout = |offsets: [usize; 2], names: &[&[u8]]| {
-        let field = |length: usize| u16::try_from(length).expect("the names are short");
-        let head = MountPointReparse {
-            substitute_offset: field(offsets[0]),
-            substitute_length: field(substitute.len()),
-            print_offset: field(offsets[1]),
-            print_length: field(print.len()),
+    Fact::new("REP-SET-01", |node| {
+        let directory = node.directory();
+        let set_with = |name: &str, access| {
+            directory.mkdir(name);
+            set(&*directory.itself(name, access), &mount_point(r"\??\C:\x", r"C:\x"))
         };
-        tagged(REPARSE_TAG_MOUNT_POINT, &[head.as_bytes(), &names.concat()].concat())
-    };
-    let (zero, after) = (&[0_u8; 2][..], substitute.len() + 2);
-    for (what, data) in [
-        ("without zeros", layout([0, substitute.len()], &[&substitute, &print])),
-        ("without the last zero", layout([0, after], &[&substitute, zero, &print])),
-        ("with something after it", layout([0, after], &[&substitute, zero, &print, zero, zero])),
-        ("with a gap", layout([0, after + 2], &[&substitute, zero, zero, &print, zero])),
-        ("in the other order", layout([print.len() + 2, 0], &[&print, zero, &substitute, zero])),
-    ] {
-        assert_eq!(set(&*link, &data), Err(OsError::INVALID_REPARSE_DATA), "{what}");
-    }
-    set(&*link, &layout([0, after], &[&substitute, zero, &print, zero])).expect("the mount point is set");
-    directory.assert_leads("link", "target");
-    Ok(())
-}
-
-fn a_symbolic_link_has_any_layout(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("target");
-    let (substitute, print, zero) = (bytes("target"), bytes("the print name"), &[0_u8; 2][..]);
-    let data = |offsets: [usize; 2], print_length: usize, names: &[&[u8]]| {
-        let field = |length: usize| u16::try_from(length).expect("the names are short");
-        let head = SymlinkReparse {
-            substitute_offset: field(offsets[0]),
-            substitute_length: field(substitute.len()),
-            print_offset: field(offsets[1]),
-            print_length: field(print_length),
-            flags: SYMLINK_RELATIVE,
-        };
-        tagged(REPARSE_TAG_SYMLINK, &[head.as_bytes(), &names.concat()].concat())
-    };
-    for (name, data) in [
-        ("in-order", data([0, substitute.len()], print.len(), &[&substitute, &print])),
-        ("print-first", data([print.len(), 0], print.len(), &[&print, &substitute])),
-        ("with-zeros", data([0, substitute.len() + 2], print.len(), &[&substitute, zero, &print, zero])),
-        ("same", data([0, 0], substitute.len(), &[&substitute])),
-    ] {
-        directory.link(name, &data);
-        directory.assert_leads(name, "target");
-    }
-    Ok(())
-}
-
-fn a_junction_needs_no_print_name(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("target");
-    directory.link("junction", &mount_point(&directory.nt_text("target"), ""));
-    directory.assert_leads("junction", "target");
-    Ok(())
-}
-
-fn a_link_needs_a_target(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("link");
-    for flags in [0, SYMLINK_RELATIVE] {
-        let set = set(&*directory.itself("link", ATTRIBUTES), &symlink("", "print", flags));
+        assert_eq!(set_with("attributes", Access::WRITE_ATTRIBUTES), Ok(()));
+        assert_eq!(set_with("data", Access::WRITE_DATA), Ok(()));
+        assert_eq!(set_with("read", Access::READ_ATTRIBUTES), Err(OsError::ACCESS_DENIED));
+        for (name, tag) in [("attributes", REPARSE_TAG_MOUNT_POINT), ("data", REPARSE_TAG_MOUNT_POINT), ("read", 0)] {
+            assert_eq!(attributes(&*directory.itself(name, Access::READ_ATTRIBUTES)).reparse_tag, tag, "{name}");
+        }
+    }),
+    Fact::new("REP-SET-02", |node| {
+        let directory = node.directory();
+        directory.mkdir("full");
+        directory.mkdir(r"full\entry");
+        let full = directory.itself("full", ATTRIBUTES);
+        for data in [mount_point(r"\??\C:\x", ""), relative("x"), tagged(UNHANDLED_TAG, b"data")] {
+            assert_eq!(set(&*full, &data), Err(OsError::DIR_NOT_EMPTY));
+        }
+        assert_eq!(attributes(&*full).reparse_tag, 0);
+    }),
+    Fact::new("REP-SET-03", |node| {
+        const TAG: u32 = UNHANDLED_TAG | 0x1000_0000;
+        let directory = node.directory();
+        directory.mkdir("full");
+        directory.write(r"full\file", b"content");
+        set(&*directory.itself("full", ATTRIBUTES), &tagged(TAG, b"data")).expect("the tag is set");
+        assert_eq!(attributes(&*directory.followed("full").expect("the directory opens")).reparse_tag, TAG);
+        let file = directory.followed(r"full\file").expect("the file opens");
+        assert_eq!(attributes(&*file).attributes & FILE_ATTRIBUTE_DIRECTORY, 0);
+    }),
+    Fact::new("REP-SET-04", |node| {
+        let directory = node.directory();
+        directory.write("file", b"");
+        let set = set(&*directory.itself("file", ATTRIBUTES), &mount_point(r"\??\C:\x", ""));
+        assert_eq!(set, Err(OsError::DIRECTORY));
+    }),
+    Fact::new("REP-SET-05", |node| {
+        let directory = node.directory_with_file();
+        let set = set(&*directory.itself("file", ATTRIBUTES), &relative("x"));
         assert_eq!(set, Err(OsError::INVALID_REPARSE_DATA));
-    }
-    Ok(())
-}
-
-fn a_target_is_examined_when_it_is_followed(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.link("mount-point", &mount_point("foobar", "foobar"));
-    directory.mkdir("name");
-    directory.link("link", &absolute("name"));
-    directory.assert_fails("mount-point", OsError::INVALID_NAME);
-    directory.assert_fails("link", OsError::INVALID_NAME);
-    Ok(())
-}
-
-fn only_a_symbolic_link_needs_a_privilege(node: &dyn TestNode) -> Verdict {
-    let unprivileged = node.os_without_symlink_privilege()?;
-    let directory = node.directory()?;
-    let set_on = |name: &str, data: &[u8]| {
-        directory.mkdir(name);
-        let how = Open::existing(ATTRIBUTES, Options::REPARSE_POINT);
-        set(&*unprivileged.open(&directory.nt(name), &how).expect("the directory opens"), data)
-    };
-    assert_eq!(set_on("link", &relative("x")), Err(OsError::PRIVILEGE_NOT_HELD));
-    assert_eq!(set_on("mount-point", &mount_point(r"\??\C:\x", "")), Ok(()));
-    assert_eq!(set_on("other", &tagged(UNHANDLED_TAG, b"data")), Ok(()));
-    let tag = |name: &str| attributes(&*directory.itself(name, Access::READ_ATTRIBUTES)).reparse_tag;
-    assert_eq!(["link", "mount-point", "other"].map(tag), [0, REPARSE_TAG_MOUNT_POINT, UNHANDLED_TAG]);
-    Ok(())
-}
+    }),
+    Fact::new("REP-SET-06", |node| {
+        let directory = node.directory();
+        let second = mount_point(r"\??\C:\second", "");
+        directory.link("link", &mount_point(r"\??\C:\first", ""));
+        let link = directory.itself("link", ATTRIBUTES);
+        set(&*link, &second).expect("the data are replaced");
+        assert_eq!(set(&*link, &relative("x")), Err(OsError::REPARSE_TAG_MISMATCH));
+        assert_eq!(get(&*link), Ok(second));
+    }),
+    Fact::new("REP-SET-07", |node| {
+        let directory = node.directory();
+        directory.mkdir("target");
+        directory.mkdir("link");
+        let link = directory.itself("link", ATTRIBUTES);
+        let (substitute, print) = (bytes(&directory.nt_text("target")), bytes("print"));
+        let layout = |offsets: [usize; 2], names: &[&[u8]]| {
+            let field = |length: usize| u16::try_from(length).expect("the names are short");
+            let head = MountPointReparse {
+                substitute_offset: field(offsets[0]),
+                substitute_length: field(substitute.len()),
+                print_offset: field(offsets[1]),
+                print_length: field(print.len()),
+            };
+            tagged(REPARSE_TAG_MOUNT_POINT, &[head.as_bytes(), &names.concat()].concat())
+        };
+        let (zero, after) = (&[0_u8; 2][..], substitute.len() + 2);
+        for (what, data) in [
+            ("without zeros", layout([0, substitute.len()], &[&substitute, &print])),
+            ("without the last zero", layout([0, after], &[&substitute, zero, &print])),
+            ("with something after it", layout([0, after], &[&substitute, zero, &print, zero, zero])),
+            ("with a gap", layout([0, after + 2], &[&substitute, zero, zero, &print, zero])),
+            ("in the other order", layout([print.len() + 2, 0], &[&print, zero, &substitute, zero])),
+        ] {
+            assert_eq!(set(&*link, &data), Err(OsError::INVALID_REPARSE_DATA), "{what}");
+        }
+        set(&*link, &layout([0, after], &[&substitute, zero, &print, zero])).expect("the mount point is set");
+        directory.assert_leads("link", "target");
+    }),
+    Fact::new("REP-SET-08", |node| {
+        let directory = node.directory();
+        directory.mkdir("target");
+        let (substitute, print, zero) = (bytes("target"), bytes("the print name"), &[0_u8; 2][..]);
+        let data = |offsets: [usize; 2], print_length: usize, names: &[&[u8]]| {
+            let field = |length: usize| u16::try_from(length).expect("the names are short");
+            let head = SymlinkReparse {
+                substitute_offset: field(offsets[0]),
+                substitute_length: field(substitute.len()),
+                print_offset: field(offsets[1]),
+                print_length: field(print_length),
+                flags: SYMLINK_RELATIVE,
+            };
+            tagged(REPARSE_TAG_SYMLINK, &[head.as_bytes(), &names.concat()].concat())
+        };
+        for (name, data) in [
+            ("in-order", data([0, substitute.len()], print.len(), &[&substitute, &print])),
+            ("print-first", data([print.len(), 0], print.len(), &[&print, &substitute])),
+            ("with-zeros", data([0, substitute.len() + 2], print.len(), &[&substitute, zero, &print, zero])),
+            ("same", data([0, 0], substitute.len(), &[&substitute])),
+        ] {
+            directory.link(name, &data);
+            directory.assert_leads(name, "target");
+        }
+    }),
+    Fact::new("REP-SET-09", |node| {
+        let directory = node.directory();
+        directory.mkdir("target");
+        directory.link("junction", &mount_point(&directory.nt_text("target"), ""));
+        directory.assert_leads("junction", "target");
+    }),
+    Fact::new("REP-SET-10", |node| {
+        let directory = node.directory();
+        directory.mkdir("link");
+        for flags in [0, SYMLINK_RELATIVE] {
+            let set = set(&*directory.itself("link", ATTRIBUTES), &symlink("", "print", flags));
+            assert_eq!(set, Err(OsError::INVALID_REPARSE_DATA));
+        }
+    }),
+    Fact::new("REP-SET-11", |node| {
+        let directory = node.directory();
+        directory.link("mount-point", &mount_point("foobar", "foobar"));
+        directory.mkdir("name");
+        directory.link("link", &absolute("name"));
+        directory.assert_fails("mount-point", OsError::INVALID_NAME);
+        directory.assert_fails("link", OsError::INVALID_NAME);
+    }),
+    Fact::new("REP-SET-12", |node| {
+        let unprivileged = node.os_without_symlink_privilege();
+        let directory = node.directory();
+        let set_on = |name: &str, data: &[u8]| {
+            directory.mkdir(name);
+            let how = Open::existing(ATTRIBUTES, Options::REPARSE_POINT);
+            set(&*unprivileged.open(&directory.nt(name), &how).expect("the directory opens"), data)
+        };
+        assert_eq!(set_on("link", &relative("x")), Err(OsError::PRIVILEGE_NOT_HELD));
+        assert_eq!(set_on("mount-point", &mount_point(r"\??\C:\x", "")), Ok(()));
+        assert_eq!(set_on("other", &tagged(UNHANDLED_TAG, b"data")), Ok(()));
+        let tag = |name: &str| attributes(&*directory.itself(name, Access::READ_ATTRIBUTES)).reparse_tag;
+        assert_eq!(["link", "mount-point", "other"].map(tag), [0, REPARSE_TAG_MOUNT_POINT, UNHANDLED_TAG]);
+    }),
+    Fact::new("REP-SET-14", |node| {
+        let directory = node.directory();
+        directory.mkdir("tagged");
+        let handle = directory.itself("tagged", ATTRIBUTES);
+        assert_eq!(set(&*handle, &tagged(FOREIGN_TAG, &[1; 32])), Err(OsError::INVALID_REPARSE_DATA));
+        set(&*handle, &foreign([1; 16])).expect("the form with a GUID is accepted");
+        assert_eq!(get(&*handle), Ok(foreign([1; 16])));
+    }),
+    Fact::new("REP-SET-15", |node| {
+        let directory = node.directory();
+        directory.link("tagged", &foreign([1; 16]));
+        let handle = directory.itself("tagged", ATTRIBUTES);
+        assert_eq!(set(&*handle, &foreign([2; 16])), Err(OsError::REPARSE_ATTRIBUTE_CONFLICT));
+        assert_eq!(get(&*handle), Ok(foreign([1; 16])));
+    }),
+    Fact::new("REP-SET-16", |node| {
+        let directory = node.directory();
+        directory.write("file", b"");
+        let handle = directory.itself("file", ATTRIBUTES);
+        let larger = set(&*handle, &tagged(UNHANDLED_TAG, &vec![7; MAX_SIZE - 8 + 1]));
+        // The code is not documented.
+        let codes = [OsError::INVALID_REPARSE_DATA, OsError::INVALID_USER_BUFFER, OsError::INVALID_PARAMETER];
+        assert_fails(larger, &codes);
+        let largest = tagged(UNHANDLED_TAG, &vec![7; MAX_SIZE - 8]);
+        set(&*handle, &largest).expect("16 KiB are accepted");
+        assert_eq!(get(&*handle), Ok(largest));
+    }),
+    Fact::new("REP-SET-17", |node| {
+        const HIDDEN: u32 = 0x2;
+        let directory = node.directory();
+        for (name, kind, directory_attribute) in
+            [("file", Options::NON_DIRECTORY, 0), ("directory", Options::DIRECTORY, FILE_ATTRIBUTE_DIRECTORY)]
+        {
+            let how = Open { access: ATTRIBUTES, share: Share::all(), disposition: Disposition::Create, options: kind };
+            let handle = directory.open(name, &how).expect("the entry is created");
+            let hidden = FileBasicInfo { attributes: HIDDEN, ..FileBasicInfo::default() };
+            handle.set(FileInfo::Basic, hidden.as_bytes()).expect("the attributes are set");
+            set(&*handle, &relative("x")).expect("the link is set");
+            let found: FileBasicInfo = query(&*handle, FileInfo::Basic).expect("the attributes");
+            assert_eq!(found.attributes, HIDDEN | directory_attribute | FILE_ATTRIBUTE_REPARSE_POINT);
+            let listed = directory.listed(name);
+            assert_eq!((listed.end_of_file, listed.allocation_size), (0, 0), "{name}");
+        }
+    }),
+    Fact::new("REP-SET-18", |node| {
+        let directory = node.directory();
+        directory.mkdir("link");
+        let earlier = directory.followed("link").expect("the directory opens");
+        assert_eq!(attributes(&*earlier).reparse_tag, 0);
+        set(&*directory.itself("link", ATTRIBUTES), &mount_point(r"\??\C:\x", "")).expect("the mount point is set");
+        assert_eq!(attributes(&*earlier).reparse_tag, REPARSE_TAG_MOUNT_POINT);
+    }),
+    Fact::new("REP-SET-20", |node| {
+        let directory = node.directory();
+        directory.mkdir("target");
+        for (name, kind) in [("directory", Options::DIRECTORY), ("file", Options::NON_DIRECTORY)] {
+            let how = Open {
+                access: ATTRIBUTES | Access::DELETE,
+                share: Share::all(),
+                disposition: Disposition::Create,
+                options: kind | Options::DELETE_ON_CLOSE | Options::REPARSE_POINT,
+            };
+            let created = directory.open(name, &how).expect("the entry is created");
+            set(&*created, &relative("target")).expect("the link is set");
+            let keep = os::abi::FileDispositionInfoEx { flags: os::abi::FILE_DISPOSITION_ON_CLOSE };
+            created.set(FileInfo::DispositionEx, keep.as_bytes()).expect("the state is cleared");
+            drop(created);
+            let kept = directory.itself(name, Access::READ_ATTRIBUTES);
+            assert_eq!(attributes(&*kept).reparse_tag, REPARSE_TAG_SYMLINK, "{name}");
+        }
+    }),
+    Fact::new("REP-GET-01", |node| {
+        let read_control = Access::from_bits_retain(0x0002_0000);
+        let directory = node.directory();
+        let plain = directory.itself("", read_control);
+        assert_eq!(get(&*plain), Err(OsError::NOT_A_REPARSE_POINT));
+        let letter = directory.win32("").chars().next().expect("a drive letter");
+        let how = Open::existing(read_control, Options::REPARSE_POINT);
+        let root = node.os().open(&os::NtPath::drive_root(letter), &how).expect("the root opens");
+        assert_eq!(get(&*root), Err(OsError::NOT_A_REPARSE_POINT));
+        directory.link("link", &mount_point(r"\??\C:\x", ""));
+        assert_eq!(get(&*directory.itself("link", read_control)), Ok(mount_point(r"\??\C:\x", "")));
+    }),
+    Fact::new("REP-GET-02", |node| {
+        let directory = node.directory();
+        directory.link("link", &mount_point(r"\??\C:\x", ""));
+        let link = directory.itself("link", Access::READ_ATTRIBUTES);
+        let read = link.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut []);
+        assert_eq!(read, Err(OsError::INVALID_USER_BUFFER));
+    }),
+    Fact::new("REP-GET-03", |node| {
+        let directory = node.directory();
+        directory.link("link", &mount_point(r"\??\C:\x", ""));
+        let link = directory.itself("link", Access::READ_ATTRIBUTES);
+        for size in [1, 8, MIN_OUTPUT - 1] {
+            let mut output = vec![0xff; size];
+            let read = link.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut output);
+            assert_eq!(read, Err(OsError::INSUFFICIENT_BUFFER), "{size}");
+            assert_eq!(output, vec![0xff; size]);
+        }
+    }),
+    Fact::new("REP-GET-04", |node| {
+        let directory = node.directory();
+        let data = mount_point(r"\??\C:\x", r"C:\x");
+        directory.link("link", &data);
+        let link = directory.itself("link", Access::READ_ATTRIBUTES);
+        for size in [MIN_OUTPUT, data.len() - 1] {
+            let mut output = vec![0xff; size];
+            let read = link.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut output);
+            assert_eq!((read, &output[..]), (Err(OsError::MORE_DATA), &data[..size]));
+        }
+    }),
+    Fact::new("REP-GET-05", |node| {
+        let directory = node.directory();
+        directory.link("junction", &mount_point(r"\??\C:\x", ""));
+        directory.file_link("link", &relative("x"));
+        directory.mkdir("plain");
+        for (name, tag) in [("junction", REPARSE_TAG_MOUNT_POINT), ("link", REPARSE_TAG_SYMLINK), ("plain", 0)] {
+            assert_eq!(directory.listed(name).ea_size, tag, "{name}");
+        }
+    }),
+    Fact::new("REP-GET-06", |node| {
+        let directory = node.directory();
+        for (name, data) in [
+            ("junction", mount_point(r"\??\C:\x", r"C:\x")),
+            ("link", absolute(r"\??\C:\x")),
+            ("other", tagged(UNHANDLED_TAG, b"any data")),
+        ] {
+            directory.link(name, &data);
+            assert_eq!(get(&*directory.itself(name, Access::READ_ATTRIBUTES)), Ok(data), "{name}");
+        }
+    }),
+    Fact::new("REP-GET-07", |node| {
+        let directory = node.directory();
+        directory.mkdir("plain");
+        directory.link("junction", &mount_point(r"\??\C:\x", ""));
+        directory.file_link("link", &relative("x"));
+        for (name, reparse, tag) in [
+            ("plain", 0, 0),
+            ("junction", FILE_ATTRIBUTE_REPARSE_POINT, REPARSE_TAG_MOUNT_POINT),
+            ("link", FILE_ATTRIBUTE_REPARSE_POINT, REPARSE_TAG_SYMLINK),
+        ] {
+            let found = attributes(&*directory.itself(name, Access::READ_ATTRIBUTES));
+            assert_eq!((found.attributes & FILE_ATTRIBUTE_REPARSE_POINT, found.reparse_tag), (reparse, tag), "{name}");
+        }
+    }),
+];
 
 const FOREIGN_TAG: u32 = 0x0000_dead;
 
@@ -406,176 +316,4 @@ fn foreign(guid: [u8; 16]) -> Vec<u8> {
     let mut data = tagged(FOREIGN_TAG, b"data");
     data.splice(8..8, guid);
     data
-}
-
-fn a_foreign_tag_needs_a_guid(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("tagged");
-    let handle = directory.itself("tagged", ATTRIBUTES);
-    assert_eq!(set(&*handle, &tagged(FOREIGN_TAG, &[1; 32])), Err(OsError::INVALID_REPARSE_DATA));
-    set(&*handle, &foreign([1; 16])).expect("the form with a GUID is accepted");
-    assert_eq!(get(&*handle), Ok(foreign([1; 16])));
-    Ok(())
-}
-
-fn a_guid_is_not_replaced(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.link("tagged", &foreign([1; 16]));
-    let handle = directory.itself("tagged", ATTRIBUTES);
-    assert_eq!(set(&*handle, &foreign([2; 16])), Err(OsError::REPARSE_ATTRIBUTE_CONFLICT));
-    assert_eq!(get(&*handle), Ok(foreign([1; 16])));
-    Ok(())
-}
-
-fn a_reparse_point_has_16_kib(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"");
-    let handle = directory.itself("file", ATTRIBUTES);
-    let larger = set(&*handle, &tagged(UNHANDLED_TAG, &vec![7; MAX_SIZE - 8 + 1]));
-    // The code is not documented.
-    let codes = [OsError::INVALID_REPARSE_DATA, OsError::INVALID_USER_BUFFER, OsError::INVALID_PARAMETER];
-    assert!(larger.is_err_and(|code| codes.contains(&code)), "{larger:?}");
-    let largest = tagged(UNHANDLED_TAG, &vec![7; MAX_SIZE - 8]);
-    set(&*handle, &largest).expect("16 KiB are accepted");
-    assert_eq!(get(&*handle), Ok(largest));
-    Ok(())
-}
-
-fn a_link_keeps_its_attributes(node: &dyn TestNode) -> Verdict {
-    const HIDDEN: u32 = 0x2;
-    let directory = node.directory()?;
-    for (name, kind, directory_attribute) in
-        [("file", Options::NON_DIRECTORY, 0), ("directory", Options::DIRECTORY, FILE_ATTRIBUTE_DIRECTORY)]
-    {
-        let how = Open { access: ATTRIBUTES, share: Share::all(), disposition: Disposition::Create, options: kind };
-        let handle = directory.open(name, &how).expect("the entry is created");
-        let hidden = FileBasicInfo { attributes: HIDDEN, ..FileBasicInfo::default() };
-        handle.set(FileInfo::Basic, hidden.as_bytes()).expect("the attributes are set");
-        set(&*handle, &relative("x")).expect("the link is set");
-        let found: FileBasicInfo = query(&*handle, FileInfo::Basic).expect("the attributes");
-        assert_eq!(found.attributes, HIDDEN | directory_attribute | FILE_ATTRIBUTE_REPARSE_POINT);
-        let listed = directory.listed(name);
-        assert_eq!((listed.end_of_file, listed.allocation_size), (0, 0), "{name}");
-    }
-    Ok(())
-}
-
-fn an_earlier_handle_shows_the_tag(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("link");
-    let earlier = directory.followed("link").expect("the directory opens");
-    assert_eq!(attributes(&*earlier).reparse_tag, 0);
-    set(&*directory.itself("link", ATTRIBUTES), &mount_point(r"\??\C:\x", "")).expect("the mount point is set");
-    assert_eq!(attributes(&*earlier).reparse_tag, REPARSE_TAG_MOUNT_POINT);
-    Ok(())
-}
-
-fn a_link_is_kept(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("target");
-    for (name, kind) in [("directory", Options::DIRECTORY), ("file", Options::NON_DIRECTORY)] {
-        let how = Open {
-            access: ATTRIBUTES | Access::DELETE,
-            share: Share::all(),
-            disposition: Disposition::Create,
-            options: kind | Options::DELETE_ON_CLOSE | Options::REPARSE_POINT,
-        };
-        let created = directory.open(name, &how).expect("the entry is created");
-        set(&*created, &relative("target")).expect("the link is set");
-        let keep = os::abi::FileDispositionInfoEx { flags: os::abi::FILE_DISPOSITION_ON_CLOSE };
-        created.set(FileInfo::DispositionEx, keep.as_bytes()).expect("the state is cleared");
-        drop(created);
-        let kept = directory.itself(name, Access::READ_ATTRIBUTES);
-        assert_eq!(attributes(&*kept).reparse_tag, REPARSE_TAG_SYMLINK, "{name}");
-    }
-    Ok(())
-}
-
-fn a_plain_directory_has_no_reparse_point(node: &dyn TestNode) -> Verdict {
-    let read_control = Access::from_bits_retain(0x0002_0000);
-    let directory = node.directory()?;
-    let plain = directory.itself("", read_control);
-    assert_eq!(get(&*plain), Err(OsError::NOT_A_REPARSE_POINT));
-    let letter = directory.win32("").chars().next().expect("a drive letter");
-    let how = Open::existing(read_control, Options::REPARSE_POINT);
-    let root = node.os().open(&os::NtPath::drive_root(letter), &how).expect("the root opens");
-    assert_eq!(get(&*root), Err(OsError::NOT_A_REPARSE_POINT));
-    directory.link("link", &mount_point(r"\??\C:\x", ""));
-    assert_eq!(get(&*directory.itself("link", read_control)), Ok(mount_point(r"\??\C:\x", "")));
-    Ok(())
-}
-
-fn an_output_buffer_is_needed(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.link("link", &mount_point(r"\??\C:\x", ""));
-    let link = directory.itself("link", Access::READ_ATTRIBUTES);
-    let read = link.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut []);
-    assert_eq!(read, Err(OsError::INVALID_USER_BUFFER));
-    Ok(())
-}
-
-fn a_small_buffer_is_not_filled(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.link("link", &mount_point(r"\??\C:\x", ""));
-    let link = directory.itself("link", Access::READ_ATTRIBUTES);
-    for size in [1, 8, MIN_OUTPUT - 1] {
-        let mut output = vec![0xff; size];
-        let read = link.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut output);
-        assert_eq!(read, Err(OsError::INSUFFICIENT_BUFFER), "{size}");
-        assert_eq!(output, vec![0xff; size]);
-    }
-    Ok(())
-}
-
-fn a_medium_buffer_is_filled(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    let data = mount_point(r"\??\C:\x", r"C:\x");
-    directory.link("link", &data);
-    let link = directory.itself("link", Access::READ_ATTRIBUTES);
-    for size in [MIN_OUTPUT, data.len() - 1] {
-        let mut output = vec![0xff; size];
-        let read = link.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut output);
-        assert_eq!((read, &output[..]), (Err(OsError::MORE_DATA), &data[..size]));
-    }
-    Ok(())
-}
-
-fn a_listing_has_the_tag(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.link("junction", &mount_point(r"\??\C:\x", ""));
-    directory.file_link("link", &relative("x"));
-    directory.mkdir("plain");
-    for (name, tag) in [("junction", REPARSE_TAG_MOUNT_POINT), ("link", REPARSE_TAG_SYMLINK), ("plain", 0)] {
-        assert_eq!(directory.listed(name).ea_size, tag, "{name}");
-    }
-    Ok(())
-}
-
-fn a_reparse_point_is_read_back(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    for (name, data) in [
-        ("junction", mount_point(r"\??\C:\x", r"C:\x")),
-        ("link", absolute(r"\??\C:\x")),
-        ("other", tagged(UNHANDLED_TAG, b"any data")),
-    ] {
-        directory.link(name, &data);
-        assert_eq!(get(&*directory.itself(name, Access::READ_ATTRIBUTES)), Ok(data), "{name}");
-    }
-    Ok(())
-}
-
-fn the_tag_is_queried(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("plain");
-    directory.link("junction", &mount_point(r"\??\C:\x", ""));
-    directory.file_link("link", &relative("x"));
-    for (name, reparse, tag) in [
-        ("plain", 0, 0),
-        ("junction", FILE_ATTRIBUTE_REPARSE_POINT, REPARSE_TAG_MOUNT_POINT),
-        ("link", FILE_ATTRIBUTE_REPARSE_POINT, REPARSE_TAG_SYMLINK),
-    ] {
-        let found = attributes(&*directory.itself(name, Access::READ_ATTRIBUTES));
-        assert_eq!((found.attributes & FILE_ATTRIBUTE_REPARSE_POINT, found.reparse_tag), (reparse, tag), "{name}");
-    }
-    Ok(())
 }

@@ -11,419 +11,288 @@ use super::calls::query;
 use super::reparse::{
     UNHANDLED_TAG, absolute, attributes, final_path, id, mount_point, relative, set, symlink, tagged,
 };
-use crate::fact::{Fact, Verdict};
-use crate::node::{Directory, TestNode};
-
-const NONE: &str = "it does not implement reparse points";
+use crate::fact::Fact;
+use crate::node::Directory;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "REP-WALK-01",
-        "FILE_OPEN_REPARSE_POINT opens the link in the last component itself, and links before it are followed.",
-        "BT reparse; WF test_reparse_points",
-        only_the_last_component_is_opened_itself,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-02",
-        "Opening a junction to itself fails with CANT_RESOLVE_FILENAME (1921).",
-        "WF test_reparse_points",
-        a_loop_is_not_followed,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-03",
-        "At most 63 reparse points are followed in a path, or 31 if their targets are fully qualified, and more fail \
-         with CANT_RESOLVE_FILENAME (1921).",
-        "W32 reparse-points",
-        the_number_of_links_is_limited,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-04",
-        "Opening a link or junction whose target lacks only the last component fails with FILE_NOT_FOUND (2).",
-        "WF test_reparse_points; BT reparse",
-        a_missing_target_is_not_found,
-    )
-    .wine(NONE),
-    Fact::unchecked(
-        "REP-WALK-05",
-        "FILE_OPEN_IF through a dangling link creates the target, of either kind.",
-        "WF test_reparse_points",
-        "not reachable by any operation: none opens with FILE_OPEN_IF",
-    ),
-    Fact::published(
-        "REP-WALK-06",
-        "Creating a directory or file at the name of a link with FILE_CREATE and FILE_OPEN_REPARSE_POINT, as \
-         CreateDirectory does, fails with ALREADY_EXISTS (183), also if the link is dangling.",
-        "WF test_reparse_points",
-        a_link_is_not_replaced_or_followed_by_creating,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-07",
-        "Opening a junction whose target is a file fails with DIRECTORY (267).",
-        "WF test_reparse_points",
-        a_junction_to_a_file_does_not_open,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-08",
-        "Opening a symbolic link without the directory attribute whose target is a directory fails with ACCESS_DENIED \
-         (5).",
-        "WF test_reparse_points",
-        a_file_link_to_a_directory_does_not_open,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-09",
-        "Opening a symbolic link with a relative target that climbs past the root fails with INVALID_REPARSE_DATA \
-         (4392).",
-        "WF test_reparse_points",
-        a_relative_target_stays_below_the_root,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-10",
-        "A relative target may have the components `.` and `..`, may be `..` alone, and may end with a backslash if it is \
-         a directory.",
-        "WF test_reparse_points",
-        a_relative_target_may_have_dots,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-11",
-        "Opening a symbolic link whose relative target is a file with a final backslash fails with INVALID_NAME (123).",
-        "WF test_reparse_points",
-        a_file_has_no_final_backslash,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-12",
-        "Opening a symbolic link whose relative target has a slash or two backslashes in a row fails with INVALID_NAME \
-         (123).",
-        "WF test_reparse_points",
-        a_relative_target_has_single_backslashes,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-13",
-        "A final dot in a relative target is part of the name, so that a target that exists without it is not found: \
-         FILE_NOT_FOUND (2).",
-        "WF test_reparse_points",
-        a_final_dot_is_part_of_the_name,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-14",
-        r"Opening a symbolic link with the relative flag and a target that begins with \??\ fails with INVALID_NAME (123).",
-        "WF test_reparse_points",
-        a_relative_link_has_no_nt_path,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-15",
-        r"Opening a symbolic link without the relative flag whose target begins with \\?\, C:\ or .\ fails with INVALID_NAME (123).",
-        "WF test_reparse_points",
-        an_absolute_target_is_an_nt_path,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-16",
-        "Opening a symbolic link whose absolute target has the component `.` before others fails with PATH_NOT_FOUND \
-         (3), and with `..` it fails with INVALID_NAME (123).",
-        "WF test_reparse_points",
-        an_absolute_target_has_no_dots,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-17",
-        "Opening a file with a tag that nothing handles fails with CANT_ACCESS_FILE (1920), and so does opening a path \
-         through a directory with such a tag, also with FILE_OPEN_REPARSE_POINT.",
-        "WF test_reparse_points; BT reparse",
-        an_unhandled_tag_does_not_open,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-18",
-        "Opening an entry relative to the handle of a link itself fails with CANT_RESOLVE_FILENAME (1921), INVALID_NAME \
-         (123) or, rarely, FILE_NOT_FOUND (2).",
-        "WF test_reparse_points",
-        a_link_itself_has_no_entries_to_open,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-19",
-        "Opening an empty name relative to the handle of a link itself fails with INVALID_REPARSE_DATA (4392), and with \
-         FILE_OPEN_REPARSE_POINT it opens the link.",
-        "WF test_reparse_points",
-        a_link_itself_is_opened_again,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-20",
-        "The handle of a link itself lists only the entries `.` and `..` of its directory.",
-        "WF test_reparse_points",
-        a_link_itself_has_no_entries,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-21",
-        "The final path of the handle of a link itself is the path of the link, with links before it resolved.",
-        "WF test_reparse_points",
-        a_link_itself_has_its_own_path,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-22",
-        "Deleting through a handle that was opened with FILE_OPEN_REPARSE_POINT deletes the link, and without it the \
-         target.",
-        "WF test_reparse_points",
-        a_deletion_takes_what_was_opened,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-23",
-        r"A symbolic link with the substitute name `\??\UNC\server\share\dir` is followed to the directory on the share.",
-        "GO os TestNetworkSymbolicLink",
-        a_link_leads_to_a_share,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-24",
-        "Attributes that are set through a handle that was opened with FILE_OPEN_REPARSE_POINT, as SetFileAttributes \
-         does, are those of the link and not of its target.",
-        "WF test_reparse_points",
-        attributes_are_those_of_the_link,
-    )
-    .wine(NONE),
-    Fact::assumed(
-        "REP-WALK-25",
-        "Opening a junction to a share fails with INVALID_REPARSE_DATA (4392).",
-        "the documentation says that junctions link directories on local volumes, but not what else fails with; \
-         the operations choose the pool of threads for a junction to a share as if opening it could wait for the server",
-        a_junction_does_not_lead_to_a_share,
-    )
-    .wine(NONE),
-    Fact::assumed(
-        "REP-WALK-26",
-        "Opening a symbolic link with the directory attribute whose target is a file fails with DIRECTORY (267).",
-        "it follows from REP-WALK-07 and REP-WALK-08; CreateSymlink gives a link the kind of its source, which is right \
-         also if the kind does not matter",
-        a_directory_link_to_a_file_does_not_open,
-    )
-    .wine(NONE),
-    Fact::published(
-        "REP-WALK-27",
-        "A relative target that begins with one backslash begins at the root directory of the volume of the link.",
-        "W32 creating-symbolic-links",
-        a_relative_target_may_begin_at_the_root,
-    )
-    .wine(NONE),
-    Fact::assumed(
-        "REP-WALK-28",
-        "Opening a symbolic link on a share whose target is an absolute path fails with SYMLINK_CLASS_DISABLED (1463).",
-        "the message of the code says so, and the page of fsutil behavior has a setting for such links, which is off on a \
-         new system; the operations report any code but those of a missing target",
-        an_absolute_link_on_a_share_is_not_followed,
-    )
-    .wine(NONE),
+    Fact::new("REP-WALK-01", |node| {
+        let directory = node.directory();
+        directory.mkdir("real");
+        directory.mkdir(r"real\target");
+        directory.link(r"real\link", &relative("target"));
+        directory.junction("junction", &directory.nt_text("real"));
+        let itself = directory.itself(r"junction\link", READ);
+        assert_eq!(attributes(&*itself).reparse_tag, REPARSE_TAG_SYMLINK);
+        assert_eq!(id(&*itself), id(&*directory.itself(r"real\link", READ)));
+        directory.assert_leads(r"junction\link", r"real\target");
+        let real = directory.existing("real", Access::READ_DATA, Options::DIRECTORY).expect("the directory opens");
+        for (options, leads) in [(Options::REPARSE_POINT, r"real\link"), (Options::empty(), r"real\target")] {
+            let opened = real.open_child(&U16String::from_str("link"), &Open::existing(READ, options));
+            assert_eq!(id(&*opened.expect("the link opens")), id(&*directory.itself(leads, READ)));
+        }
+    }),
+    Fact::new("REP-WALK-02", |node| {
+        let directory = node.directory();
+        directory.junction("loop", &directory.nt_text("loop"));
+        directory.assert_fails("loop", OsError::CANT_RESOLVE_FILENAME);
+    }),
+    Fact::new("REP-WALK-03", |node| {
+        let directory = node.directory();
+        for name in ["r0", "a0"] {
+            directory.mkdir(name);
+        }
+        for number in 1..=64 {
+            directory.link(&format!("r{number}"), &relative(&format!("r{}", number - 1)));
+            directory.junction(&format!("a{number}"), &directory.nt_text(&format!("a{}", number - 1)));
+        }
+        directory.assert_leads("r63", "r0");
+        directory.assert_leads("a31", "a0");
+        directory.assert_fails("r64", OsError::CANT_RESOLVE_FILENAME);
+        directory.assert_fails("a64", OsError::CANT_RESOLVE_FILENAME);
+    }),
+    Fact::new("REP-WALK-04", |node| {
+        let directory = node.directory();
+        directory.junction("junction", &directory.nt_text("missing"));
+        directory.link("link", &relative("missing"));
+        directory.file_link("file-link", &absolute(&directory.nt_text("missing")));
+        for name in ["junction", "link", "file-link"] {
+            directory.assert_fails(name, OsError::FILE_NOT_FOUND);
+        }
+    }),
+    Fact::new("REP-WALK-06", |node| {
+        let directory = node.directory();
+        directory.mkdir("target");
+        directory.link("link", &relative("target"));
+        directory.link("dangling", &relative("missing"));
+        directory.junction("dangling-junction", &directory.nt_text("missing"));
+        for kind in [Options::DIRECTORY, Options::NON_DIRECTORY] {
+            let options = kind | Options::REPARSE_POINT;
+            let how = Open { access: READ, share: Share::all(), disposition: Disposition::Create, options };
+            for name in ["link", "dangling", "dangling-junction"] {
+                for created in directory.open_both_ways(name, &how) {
+                    assert_eq!(created.err(), Some(OsError::ALREADY_EXISTS), "{name}");
+                }
+            }
+        }
+        directory.assert_fails("missing", OsError::FILE_NOT_FOUND);
+    }),
+    Fact::new("REP-WALK-07", |node| {
+        let directory = node.directory_with_file();
+        directory.junction("junction", &directory.nt_text("file"));
+        directory.assert_fails("junction", OsError::DIRECTORY);
+    }),
+    Fact::new("REP-WALK-08", |node| {
+        let directory = node.directory();
+        directory.mkdir("target");
+        directory.file_link("relative", &relative("target"));
+        directory.file_link("absolute", &absolute(&directory.nt_text("target")));
+        directory.assert_fails("relative", OsError::ACCESS_DENIED);
+        directory.assert_fails("absolute", OsError::ACCESS_DENIED);
+    }),
+    Fact::new("REP-WALK-09", |node| {
+        let directory = node.directory();
+        let depth = directory.win32("link").matches('\\').count();
+        directory.link("link", &relative(&format!("{}Windows", r"..\".repeat(depth))));
+        directory.assert_fails("link", OsError::INVALID_REPARSE_DATA);
+    }),
+    Fact::new("REP-WALK-10", |node| {
+        let directory = node.directory();
+        for name in ["sub", r"sub\inner"] {
+            directory.mkdir(name);
+        }
+        for (name, target, leads) in [
+            ("dot", r".\sub", "sub"),
+            ("dots", r"sub\..\sub\.\inner", r"sub\inner"),
+            ("final", r"sub\", "sub"),
+            (r"sub\up", "..", ""),
+            (r"sub\across", r"..\sub\inner", r"sub\inner"),
+        ] {
+            directory.link(name, &relative(target));
+            directory.assert_leads(name, leads);
+        }
+    }),
+    Fact::new("REP-WALK-11", |node| {
+        let directory = node.directory_with_file();
+        directory.file_link("link", &relative(r"file\"));
+        directory.assert_fails("link", OsError::INVALID_NAME);
+    }),
+    Fact::new("REP-WALK-12", |node| {
+        let directory = node.directory();
+        for name in ["sub", r"sub\inner"] {
+            directory.mkdir(name);
+        }
+        directory.link("slash", &relative("sub/inner"));
+        directory.link("double", &relative(r"sub\\inner"));
+        directory.assert_fails("slash", OsError::INVALID_NAME);
+        directory.assert_fails("double", OsError::INVALID_NAME);
+    }),
+    Fact::new("REP-WALK-13", |node| {
+        let directory = node.directory();
+        directory.mkdir("sub");
+        directory.link("link", &relative("sub."));
+        directory.assert_fails("link", OsError::FILE_NOT_FOUND);
+    }),
+    Fact::new("REP-WALK-14", |node| {
+        let directory = node.directory();
+        directory.mkdir("target");
+        directory.link("link", &symlink(&directory.nt_text("target"), "target", SYMLINK_RELATIVE));
+        directory.assert_fails("link", OsError::INVALID_NAME);
+    }),
+    Fact::new("REP-WALK-15", |node| {
+        let directory = node.directory();
+        directory.mkdir("target");
+        let win32 = directory.win32("target");
+        for (name, target) in [("prefix", format!(r"\\?\{win32}")), ("drive", win32), ("dot", r".\target".to_owned())] {
+            directory.link(name, &absolute(&target));
+            directory.assert_fails(name, OsError::INVALID_NAME);
+        }
+    }),
+    Fact::new("REP-WALK-16", |node| {
+        let directory = node.directory();
+        directory.mkdir("target");
+        directory.link("dot", &absolute(&directory.nt_text(r".\target")));
+        directory.link("dots", &absolute(&directory.nt_text(r"target\..\target")));
+        directory.assert_fails("dot", OsError::PATH_NOT_FOUND);
+        directory.assert_fails("dots", OsError::INVALID_NAME);
+    }),
+    Fact::new("REP-WALK-17", |node| {
+        let directory = node.directory();
+        directory.file_link("file", &tagged(UNHANDLED_TAG, b"data"));
+        directory.link("directory", &tagged(UNHANDLED_TAG, b"data"));
+        directory.assert_fails("file", OsError::CANT_ACCESS_FILE);
+        directory.assert_fails("directory", OsError::CANT_ACCESS_FILE);
+        let through = directory.existing(r"directory\entry", READ, Options::REPARSE_POINT);
+        assert_eq!(through.err(), Some(OsError::CANT_ACCESS_FILE));
+    }),
+    Fact::new("REP-WALK-18", |node| {
+        let directory = node.directory();
+        let codes = [OsError::CANT_RESOLVE_FILENAME, OsError::INVALID_NAME, OsError::FILE_NOT_FOUND];
+        for link in two_links(&directory) {
+            let itself = directory.itself(link, Access::READ_DATA | READ);
+            for name in ["entry", "missing"] {
+                for options in [Options::empty(), Options::REPARSE_POINT] {
+                    let opened = itself.open_child(&U16String::from_str(name), &Open::existing(READ, options));
+                    let code = opened.err().expect("the entry does not open");
+                    assert!(codes.contains(&code), "{link}, {name}: {code}");
+                }
+            }
+        }
+    }),
+    Fact::new("REP-WALK-19", |node| {
+        let directory = node.directory();
+        for link in two_links(&directory) {
+            let itself = directory.itself(link, READ);
+            let open = |options| itself.open_child(&U16String::new(), &Open::existing(READ, options));
+            assert_eq!(open(Options::empty()).err(), Some(OsError::INVALID_REPARSE_DATA), "{link}");
+            assert_eq!(id(&*open(Options::REPARSE_POINT).expect("the link opens")), id(&*itself));
+        }
+    }),
+    Fact::new("REP-WALK-20", |node| {
+        let directory = node.directory();
+        for link in two_links(&directory) {
+            let itself = directory.itself(link, Access::READ_DATA | READ);
+            let mut buffer = [0; 1024];
+            itself.list(true, &mut buffer).expect("the link is listed");
+            let (first, _) = FileIdBothDirInfo::read_from_prefix(&buffer).expect("an entry");
+            let offset = first.next_entry_offset as usize;
+            let (second, _) = FileIdBothDirInfo::read_from_prefix(&buffer[offset..]).expect("an entry");
+            let name =
+                |offset: usize, length: u32| &buffer[offset + FileIdBothDirInfo::NAME_OFFSET..][..length as usize];
+            assert_eq!(name(0, first.file_name_length), b".\0");
+            assert_eq!(name(offset, second.file_name_length), b".\0.\0");
+            assert_eq!(second.next_entry_offset, 0);
+            assert_eq!(itself.list(false, &mut buffer), Err(OsError::NO_MORE_FILES));
+        }
+    }),
+    Fact::new("REP-WALK-21", |node| {
+        let directory = node.directory();
+        two_links(&directory);
+        directory.link(r"target\inner", &relative("entry"));
+        for (path, own) in [("link", "link"), (r"link\inner", r"target\inner"), (r"junction\inner", r"target\inner")] {
+            let found = final_path(&*directory.itself(path, READ));
+            assert_eq!(found, format!(r"\\?\{}", directory.win32(own)));
+        }
+    }),
+    Fact::new("REP-WALK-22", |node| {
+        let directory = node.directory();
+        directory.mkdir("target");
+        directory.link("first", &relative("target"));
+        directory.junction("second", &directory.nt_text("target"));
+        let delete = |name: &str, options| {
+            let handle = directory.existing(name, Access::DELETE, options).expect("it opens");
+            let delete = FileDispositionInfo { delete_file: 1 };
+            handle.set(FileInfo::Disposition, delete.as_bytes()).expect("it is deleted");
+        };
+        let exists = |name: &str| match directory.existing(name, READ, Options::REPARSE_POINT) {
+            Ok(_) => true,
+            Err(code) => {
+                assert_eq!(code, OsError::FILE_NOT_FOUND);
+                false
+            }
+        };
+        delete("first", Options::REPARSE_POINT);
+        assert_eq!(["first", "second", "target"].map(exists), [false, true, true]);
+        delete("second", Options::empty());
+        assert_eq!(["first", "second", "target"].map(exists), [false, true, false]);
+    }),
+    Fact::new("REP-WALK-23", |node| {
+        let (directory, share) = (node.directory(), node.share());
+        let target = os::NtPath::from_win32(&U16String::from_str(&share));
+        directory.link("link", &symlink(&target.to_string(), &share, 0));
+        let found = final_path(&*directory.followed("link").expect("the directory opens"));
+        assert_eq!(found.to_lowercase(), format!(r"\\?\UNC{}", &share[1..]).to_lowercase());
+    }),
+    Fact::new("REP-WALK-24", |node| {
+        const HIDDEN: u32 = 0x2;
+        let directory = node.directory();
+        directory.write("target", b"content");
+        directory.file_link("link", &relative("target"));
+        let hidden = FileBasicInfo { attributes: HIDDEN, ..FileBasicInfo::default() };
+        let link = directory.itself("link", READ | Access::WRITE_ATTRIBUTES);
+        link.set(FileInfo::Basic, hidden.as_bytes()).expect("the attributes are set");
+        let of = |handle: &dyn os::Handle| query::<FileBasicInfo>(handle, FileInfo::Basic).expect("the attributes");
+        assert_eq!(of(&*link).attributes, HIDDEN | FILE_ATTRIBUTE_REPARSE_POINT);
+        let target = directory.followed("link").expect("the target opens");
+        assert_eq!(of(&*target).attributes & (HIDDEN | FILE_ATTRIBUTE_REPARSE_POINT), 0);
+    }),
+    Fact::new("REP-WALK-25", |node| {
+        let directory = node.directory();
+        directory.link("junction", &mount_point(r"\??\UNC\localhost\share", r"\\localhost\share"));
+        directory.assert_fails("junction", OsError::INVALID_REPARSE_DATA);
+    }),
+    Fact::new("REP-WALK-26", |node| {
+        let directory = node.directory_with_file();
+        directory.link("relative", &relative("file"));
+        directory.link("absolute", &absolute(&directory.nt_text("file")));
+        directory.assert_fails("relative", OsError::DIRECTORY);
+        directory.assert_fails("absolute", OsError::DIRECTORY);
+    }),
+    Fact::new("REP-WALK-27", |node| {
+        let directory = node.directory();
+        directory.mkdir("target");
+        let target = directory.win32("target");
+        directory.link("link", &relative(&target[2..]));
+        directory.assert_leads("link", "target");
+    }),
+    Fact::new("REP-WALK-28", |node| {
+        const SYMLINK_CLASS_DISABLED: OsError = OsError(1463);
+        let (directory, share) = (node.directory(), node.share());
+        directory.mkdir("target");
+        let path = os::NtPath::from_win32(&U16String::from_str(&format!(r"{share}\link")));
+        let created =
+            node.os().open(&path, &Open::new_directory(READ | Access::WRITE_ATTRIBUTES)).expect("the name is free");
+        set(&*created, &absolute(&directory.nt_text("target"))).expect("the link is set");
+        drop(created);
+        let open = |options| node.os().open(&path, &Open::existing(READ, options));
+        assert_eq!(
+            attributes(&*open(Options::REPARSE_POINT).expect("the link opens")).reparse_tag,
+            REPARSE_TAG_SYMLINK
+        );
+        assert_eq!(open(Options::empty()).err(), Some(SYMLINK_CLASS_DISABLED));
+    }),
 ];
 
 const READ: Access = Access::READ_ATTRIBUTES;
-
-fn only_the_last_component_is_opened_itself(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("real");
-    directory.mkdir(r"real\target");
-    directory.link(r"real\link", &relative("target"));
-    directory.junction("junction", &directory.nt_text("real"));
-    let itself = directory.itself(r"junction\link", READ);
-    assert_eq!(attributes(&*itself).reparse_tag, REPARSE_TAG_SYMLINK);
-    assert_eq!(id(&*itself), id(&*directory.itself(r"real\link", READ)));
-    directory.assert_leads(r"junction\link", r"real\target");
-    let real = directory.existing("real", Access::READ_DATA, Options::DIRECTORY).expect("the directory opens");
-    for (options, leads) in [(Options::REPARSE_POINT, r"real\link"), (Options::empty(), r"real\target")] {
-        let opened = real.open_child(&U16String::from_str("link"), &Open::existing(READ, options));
-        assert_eq!(id(&*opened.expect("the link opens")), id(&*directory.itself(leads, READ)));
-    }
-    Ok(())
-}
-
-fn a_loop_is_not_followed(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.junction("loop", &directory.nt_text("loop"));
-    directory.assert_fails("loop", OsError::CANT_RESOLVE_FILENAME);
-    Ok(())
-}
-
-fn the_number_of_links_is_limited(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    for name in ["r0", "a0"] {
-        directory.mkdir(name);
-    }
-    for number in 1..=64 {
-        directory.link(&format!("r{number}"), &relative(&format!("r{}", number - 1)));
-        directory.junction(&format!("a{number}"), &directory.nt_text(&format!("a{}", number - 1)));
-    }
-    directory.assert_leads("r63", "r0");
-    directory.assert_leads("a31", "a0");
-    directory.assert_fails("r64", OsError::CANT_RESOLVE_FILENAME);
-    directory.assert_fails("a64", OsError::CANT_RESOLVE_FILENAME);
-    Ok(())
-}
-
-fn a_missing_target_is_not_found(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.junction("junction", &directory.nt_text("missing"));
-    directory.link("link", &relative("missing"));
-    directory.file_link("file-link", &absolute(&directory.nt_text("missing")));
-    for name in ["junction", "link", "file-link"] {
-        directory.assert_fails(name, OsError::FILE_NOT_FOUND);
-    }
-    Ok(())
-}
-
-fn a_link_is_not_replaced_or_followed_by_creating(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("target");
-    directory.link("link", &relative("target"));
-    directory.link("dangling", &relative("missing"));
-    directory.junction("dangling-junction", &directory.nt_text("missing"));
-    for kind in [Options::DIRECTORY, Options::NON_DIRECTORY] {
-        let options = kind | Options::REPARSE_POINT;
-        let how = Open { access: READ, share: Share::all(), disposition: Disposition::Create, options };
-        for name in ["link", "dangling", "dangling-junction"] {
-            assert_eq!(directory.open(name, &how).err(), Some(OsError::ALREADY_EXISTS), "{name}");
-            let relative = directory.handle().open_child(&U16String::from_str(name), &how);
-            assert_eq!(relative.err(), Some(OsError::ALREADY_EXISTS), "{name}");
-        }
-    }
-    directory.assert_fails("missing", OsError::FILE_NOT_FOUND);
-    Ok(())
-}
-
-fn a_junction_to_a_file_does_not_open(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    directory.junction("junction", &directory.nt_text("file"));
-    directory.assert_fails("junction", OsError::DIRECTORY);
-    Ok(())
-}
-
-fn a_file_link_to_a_directory_does_not_open(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("target");
-    directory.file_link("relative", &relative("target"));
-    directory.file_link("absolute", &absolute(&directory.nt_text("target")));
-    directory.assert_fails("relative", OsError::ACCESS_DENIED);
-    directory.assert_fails("absolute", OsError::ACCESS_DENIED);
-    Ok(())
-}
-
-fn a_directory_link_to_a_file_does_not_open(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    directory.link("relative", &relative("file"));
-    directory.link("absolute", &absolute(&directory.nt_text("file")));
-    directory.assert_fails("relative", OsError::DIRECTORY);
-    directory.assert_fails("absolute", OsError::DIRECTORY);
-    Ok(())
-}
-
-fn a_relative_target_stays_below_the_root(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    let depth = directory.win32("link").matches('\\').count();
-    directory.link("link", &relative(&format!("{}Windows", r"..\".repeat(depth))));
-    directory.assert_fails("link", OsError::INVALID_REPARSE_DATA);
-    Ok(())
-}
-
-fn a_relative_target_may_have_dots(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    for name in ["sub", r"sub\inner"] {
-        directory.mkdir(name);
-    }
-    for (name, target, leads) in [
-        ("dot", r".\sub", "sub"),
-        ("dots", r"sub\..\sub\.\inner", r"sub\inner"),
-        ("final", r"sub\", "sub"),
-        (r"sub\up", "..", ""),
-        (r"sub\across", r"..\sub\inner", r"sub\inner"),
-    ] {
-        directory.link(name, &relative(target));
-        directory.assert_leads(name, leads);
-    }
-    Ok(())
-}
-
-fn a_file_has_no_final_backslash(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    directory.file_link("link", &relative(r"file\"));
-    directory.assert_fails("link", OsError::INVALID_NAME);
-    Ok(())
-}
-
-fn a_relative_target_has_single_backslashes(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    for name in ["sub", r"sub\inner"] {
-        directory.mkdir(name);
-    }
-    directory.link("slash", &relative("sub/inner"));
-    directory.link("double", &relative(r"sub\\inner"));
-    directory.assert_fails("slash", OsError::INVALID_NAME);
-    directory.assert_fails("double", OsError::INVALID_NAME);
-    Ok(())
-}
-
-fn a_final_dot_is_part_of_the_name(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("sub");
-    directory.link("link", &relative("sub."));
-    directory.assert_fails("link", OsError::FILE_NOT_FOUND);
-    Ok(())
-}
-
-fn a_relative_link_has_no_nt_path(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("target");
-    directory.link("link", &symlink(&directory.nt_text("target"), "target", SYMLINK_RELATIVE));
-    directory.assert_fails("link", OsError::INVALID_NAME);
-    Ok(())
-}
-
-fn an_absolute_target_is_an_nt_path(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("target");
-    let win32 = directory.win32("target");
-    for (name, target) in [("prefix", format!(r"\\?\{win32}")), ("drive", win32), ("dot", r".\target".to_owned())] {
-        directory.link(name, &absolute(&target));
-        directory.assert_fails(name, OsError::INVALID_NAME);
-    }
-    Ok(())
-}
-
-fn an_absolute_target_has_no_dots(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("target");
-    directory.link("dot", &absolute(&directory.nt_text(r".\target")));
-    directory.link("dots", &absolute(&directory.nt_text(r"target\..\target")));
-    directory.assert_fails("dot", OsError::PATH_NOT_FOUND);
-    directory.assert_fails("dots", OsError::INVALID_NAME);
-    Ok(())
-}
-
-fn an_unhandled_tag_does_not_open(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.file_link("file", &tagged(UNHANDLED_TAG, b"data"));
-    directory.link("directory", &tagged(UNHANDLED_TAG, b"data"));
-    directory.assert_fails("file", OsError::CANT_ACCESS_FILE);
-    directory.assert_fails("directory", OsError::CANT_ACCESS_FILE);
-    let through = directory.existing(r"directory\entry", READ, Options::REPARSE_POINT);
-    assert_eq!(through.err(), Some(OsError::CANT_ACCESS_FILE));
-    Ok(())
-}
 
 /// Creates the directory `target` with the entry `entry` and two links to it.
 fn two_links(directory: &Directory<'_>) -> [&'static str; 2] {
@@ -432,139 +301,4 @@ fn two_links(directory: &Directory<'_>) -> [&'static str; 2] {
     directory.link("link", &relative("target"));
     directory.junction("junction", &directory.nt_text("target"));
     ["link", "junction"]
-}
-
-fn a_link_itself_has_no_entries_to_open(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    let codes = [OsError::CANT_RESOLVE_FILENAME, OsError::INVALID_NAME, OsError::FILE_NOT_FOUND];
-    for link in two_links(&directory) {
-        let itself = directory.itself(link, Access::READ_DATA | READ);
-        for name in ["entry", "missing"] {
-            for options in [Options::empty(), Options::REPARSE_POINT] {
-                let opened = itself.open_child(&U16String::from_str(name), &Open::existing(READ, options));
-                let code = opened.err().expect("the entry does not open");
-                assert!(codes.contains(&code), "{link}, {name}: {code}");
-            }
-        }
-    }
-    Ok(())
-}
-
-fn a_link_itself_is_opened_again(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    for link in two_links(&directory) {
-        let itself = directory.itself(link, READ);
-        let open = |options| itself.open_child(&U16String::new(), &Open::existing(READ, options));
-        assert_eq!(open(Options::empty()).err(), Some(OsError::INVALID_REPARSE_DATA), "{link}");
-        assert_eq!(id(&*open(Options::REPARSE_POINT).expect("the link opens")), id(&*itself));
-    }
-    Ok(())
-}
-
-fn a_link_itself_has_no_entries(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    for link in two_links(&directory) {
-        let itself = directory.itself(link, Access::READ_DATA | READ);
-        let mut buffer = [0; 1024];
-        itself.list(true, &mut buffer).expect("the link is listed");
-        let (first, _) = FileIdBothDirInfo::read_from_prefix(&buffer).expect("an entry");
-        let offset = first.next_entry_offset as usize;
-        let (second, _) = FileIdBothDirInfo::read_from_prefix(&buffer[offset..]).expect("an entry");
-        let name = |offset: usize, length: u32| &buffer[offset + FileIdBothDirInfo::NAME_OFFSET..][..length as usize];
-        assert_eq!(name(0, first.file_name_length), b".\0");
-        assert_eq!(name(offset, second.file_name_length), b".\0.\0");
-        assert_eq!(second.next_entry_offset, 0);
-        assert_eq!(itself.list(false, &mut buffer), Err(OsError::NO_MORE_FILES));
-    }
-    Ok(())
-}
-
-fn a_link_itself_has_its_own_path(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    two_links(&directory);
-    directory.link(r"target\inner", &relative("entry"));
-    for (path, own) in [("link", "link"), (r"link\inner", r"target\inner"), (r"junction\inner", r"target\inner")] {
-        let found = final_path(&*directory.itself(path, READ));
-        assert_eq!(found, format!(r"\\?\{}", directory.win32(own)));
-    }
-    Ok(())
-}
-
-fn a_deletion_takes_what_was_opened(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("target");
-    directory.link("first", &relative("target"));
-    directory.junction("second", &directory.nt_text("target"));
-    let delete = |name: &str, options| {
-        let handle = directory.existing(name, Access::DELETE, options).expect("it opens");
-        let delete = FileDispositionInfo { delete_file: 1 };
-        handle.set(FileInfo::Disposition, delete.as_bytes()).expect("it is deleted");
-    };
-    let exists = |name: &str| match directory.existing(name, READ, Options::REPARSE_POINT) {
-        Ok(_) => true,
-        Err(code) => {
-            assert_eq!(code, OsError::FILE_NOT_FOUND);
-            false
-        }
-    };
-    delete("first", Options::REPARSE_POINT);
-    assert_eq!(["first", "second", "target"].map(exists), [false, true, true]);
-    delete("second", Options::empty());
-    assert_eq!(["first", "second", "target"].map(exists), [false, true, false]);
-    Ok(())
-}
-
-fn a_link_leads_to_a_share(node: &dyn TestNode) -> Verdict {
-    let (directory, share) = (node.directory()?, node.share()?);
-    let target = os::NtPath::from_win32(&U16String::from_str(&share));
-    directory.link("link", &symlink(&target.to_string(), &share, 0));
-    let found = final_path(&*directory.followed("link").expect("the directory opens"));
-    assert_eq!(found.to_lowercase(), format!(r"\\?\UNC{}", &share[1..]).to_lowercase());
-    Ok(())
-}
-
-fn attributes_are_those_of_the_link(node: &dyn TestNode) -> Verdict {
-    const HIDDEN: u32 = 0x2;
-    let directory = node.directory()?;
-    directory.write("target", b"content");
-    directory.file_link("link", &relative("target"));
-    let hidden = FileBasicInfo { attributes: HIDDEN, ..FileBasicInfo::default() };
-    let link = directory.itself("link", READ | Access::WRITE_ATTRIBUTES);
-    link.set(FileInfo::Basic, hidden.as_bytes()).expect("the attributes are set");
-    let of = |handle: &dyn os::Handle| query::<FileBasicInfo>(handle, FileInfo::Basic).expect("the attributes");
-    assert_eq!(of(&*link).attributes, HIDDEN | FILE_ATTRIBUTE_REPARSE_POINT);
-    let target = directory.followed("link").expect("the target opens");
-    assert_eq!(of(&*target).attributes & (HIDDEN | FILE_ATTRIBUTE_REPARSE_POINT), 0);
-    Ok(())
-}
-
-fn a_junction_does_not_lead_to_a_share(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.link("junction", &mount_point(r"\??\UNC\localhost\share", r"\\localhost\share"));
-    directory.assert_fails("junction", OsError::INVALID_REPARSE_DATA);
-    Ok(())
-}
-
-fn an_absolute_link_on_a_share_is_not_followed(node: &dyn TestNode) -> Verdict {
-    const SYMLINK_CLASS_DISABLED: OsError = OsError(1463);
-    let (directory, share) = (node.directory()?, node.share()?);
-    directory.mkdir("target");
-    let path = os::NtPath::from_win32(&U16String::from_str(&format!(r"{share}\link")));
-    let created =
-        node.os().open(&path, &Open::new_directory(READ | Access::WRITE_ATTRIBUTES)).expect("the name is free");
-    set(&*created, &absolute(&directory.nt_text("target"))).expect("the link is set");
-    drop(created);
-    let open = |options| node.os().open(&path, &Open::existing(READ, options));
-    assert_eq!(attributes(&*open(Options::REPARSE_POINT).expect("the link opens")).reparse_tag, REPARSE_TAG_SYMLINK);
-    assert_eq!(open(Options::empty()).err(), Some(SYMLINK_CLASS_DISABLED));
-    Ok(())
-}
-
-fn a_relative_target_may_begin_at_the_root(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("target");
-    let target = directory.win32("target");
-    directory.link("link", &relative(&target[2..]));
-    directory.assert_leads("link", "target");
-    Ok(())
 }

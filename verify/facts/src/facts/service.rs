@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use os::{OsError, OsResult, Service, ServiceAccess, U16String};
 
-use crate::fact::{Fact, Verdict};
+use super::calls::assert_fails;
+use crate::fact::Fact;
 use crate::network::ServiceKind;
 use crate::node::TestNode;
 
@@ -15,170 +16,144 @@ const STOP_PENDING: u32 = 3;
 /// `SERVICE_RUNNING`.
 pub(crate) const RUNNING: u32 = 4;
 
-/// The reason for facts about installing services.
-const INSTALLS: &str = "not reachable by any operation: operations do not install or delete services, and the daemon installs \
-                        itself through windows-service";
-
-/// The reason for facts about the daemon as a service.
-const DAEMON: &str =
-    "not reachable by any operation: it concerns the daemon as a service, which the crate csi-proxy runs";
-
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "SVC-01",
-        "StartService returns while a service that takes time to start is in START_PENDING (2), and it is RUNNING (4) later.",
-        "SDK StartServiceW",
-        a_start_is_pending,
-    ),
-    Fact::published(
-        "SVC-02",
-        "StartService fails with SERVICE_ALREADY_RUNNING (1056) for a running service, SERVICE_DISABLED (1058) for a disabled \
-         one, SERVICE_DEPENDENCY_FAIL (1068) if a service that it depends on cannot start and SERVICE_DEPENDENCY_DELETED (1075) \
-         if that does not exist.",
-        "SDK StartServiceW",
-        a_start_is_refused_with_its_codes,
-    ),
-    Fact::unchecked(
-        "SVC-03",
-        "StartService and ControlService block for up to 30 s while any service handles a control, and fail with \
-         SERVICE_REQUEST_TIMEOUT (1053) then.",
-        "SDK StartServiceW; SDK ControlService",
-        "the simulated node has no control handlers: an operation reports 1053 as it comes",
-    ),
-    Fact::published(
-        "SVC-04",
-        "Stopping fails with DEPENDENT_SERVICES_RUNNING (1051) while a service that depends on it runs, and with \
-         INVALID_SERVICE_CONTROL (1052) if the service does not accept it.",
-        "SDK ControlService",
-        a_stop_is_refused_with_its_codes,
-    ),
-    Fact::published(
-        "SVC-05",
-        "Stopping a service in START_PENDING is delivered or fails with SERVICE_CANNOT_ACCEPT_CTRL (1061): the page says both.",
-        "SDK ControlService",
-        a_stop_while_starting_is_delivered_or_refused,
-    ),
-    Fact::published(
-        "SVC-06",
-        "Stopping a stopped service fails with SERVICE_NOT_ACTIVE (1062) or SERVICE_CANNOT_ACCEPT_CTRL (1061): the page says \
-         both.",
-        "SDK ControlService",
-        a_stop_of_a_stopped_service_is_refused,
-    ),
-    Fact::published(
-        "SVC-07",
-        "EnumDependentServices with SERVICE_ACTIVE lists all that is not stopped and depends on the service, directly or not, \
-         the last started first.",
-        "SDK EnumDependentServicesW",
-        active_dependents_are_listed_in_reverse_order,
-    ),
-    Fact::unchecked(
-        "SVC-08",
-        "A service has 10 s for pre-shutdown by default from build 15063 on, and 180 s before.",
-        "SDK SERVICE_PRESHUTDOWN_INFO",
-        "not reachable by any operation: the daemon as a service does not accept pre-shutdown",
-    ),
-    Fact::unchecked(
-        "SVC-09",
-        "Pre-shutdown comes before shutdown, and shutdown ignores dependencies and gives a service about 20 s.",
-        "W32 service-control-handler-function",
-        DAEMON,
-    ),
-    Fact::unchecked(
-        "SVC-10",
-        "A control handler must return within 30 s, and after a stop no other control follows.",
-        "W32 service-control-handler-function",
-        DAEMON,
-    ),
-    Fact::unchecked(
-        "SVC-11",
-        "A starting service that reports nothing for 80 s and its wait hint is stopped.",
-        "W32 service-startup",
-        DAEMON,
-    ),
-    Fact::published(
-        "SVC-12",
-        "While one service starts, other starts wait: the second of two services runs after the first.",
-        "W32 service-startup",
-        one_service_starts_at_a_time,
-    ),
-    Fact::published(
-        "SVC-13",
-        "Opening a service that does not exist fails with SERVICE_DOES_NOT_EXIST (1060).",
-        "WS test_get_displayname",
-        a_missing_service_has_its_code,
-    ),
-    Fact::unchecked(
-        "SVC-14",
-        "Creating a service again right after DeleteService can fail with SERVICE_MARKED_FOR_DELETE (1072) for a moment.",
-        "WS test_create_delete_svc",
-        INSTALLS,
-    ),
-    Fact::unchecked(
-        "SVC-15",
-        "DeleteService without DELETE fails with ACCESS_DENIED (5), and CreateService fails with INVALID_NAME (123) for an empty \
-         name, SERVICE_EXISTS (1073) for a taken name and DUPLICATE_SERVICE_NAME (1078) for a taken display name.",
-        "WS test_create_delete_svc",
-        INSTALLS,
-    ),
-    Fact::published(
-        "SVC-16",
-        "A name of more than 256 characters or with a slash or a backslash fails with INVALID_NAME (123), and names are \
-         compared without case.",
-        "SDK OpenServiceW",
-        a_name_is_checked_and_compared_without_case,
-    )
-    .wine("it takes any name, so that a wrong one is a service that does not exist (1060)"),
-    Fact::unchecked(
-        "SVC-17",
-        "Without the flag for failure actions, these run only if the process ends without having reported STOPPED, with it also \
-         after STOPPED with a code other than 0, and a change of the flag holds from the next start of Windows.",
-        "SDK SERVICE_FAILURE_ACTIONS_FLAG",
-        DAEMON,
-    ),
-    Fact::unchecked(
-        "SVC-18",
-        "StartService can also fail with SERVICE_DATABASE_LOCKED (1055), SERVICE_MARKED_FOR_DELETE (1072), \
-         SERVICE_LOGON_FAILED (1069) and PATH_NOT_FOUND (3), and ControlService with SHUTDOWN_IN_PROGRESS (1115).",
-        "SDK StartServiceW; SDK ControlService",
-        "a check cannot make it happen: the operation waits after 1055 and reports the other codes as they come",
-    ),
-    Fact::published(
-        "SVC-19",
-        "The configuration has the display name and the start type, which is 3 for a service that starts on demand and 4 for a \
-         disabled one.",
-        "SDK QUERY_SERVICE_CONFIGW",
-        the_configuration_has_name_and_start_type,
-    ),
-    Fact::published(
-        "SVC-20",
-        "Starting and stopping a service that was opened to query it fail with ACCESS_DENIED (5).",
-        "SDK StartServiceW; SDK ControlService",
-        a_service_is_used_as_it_was_opened,
-    ),
-    Fact::published(
-        "SVC-21",
-        "A service that fails while it is starting goes from START_PENDING (2) to STOPPED (1).",
-        "W32 service-startup",
-        a_service_that_fails_is_stopped,
-    ),
-    Fact::published(
-        "SVC-22",
-        "A service that takes time to stop is in STOP_PENDING (3) after the control, in which a second one fails with \
-         SERVICE_CANNOT_ACCEPT_CTRL (1061), and is STOPPED (1) later.",
-        "SDK ControlService",
-        a_stop_is_pending,
-    ),
+    Fact::new("SVC-01", |node| {
+        stop(node, ServiceKind::Slow);
+        let service = opened(node, ServiceKind::Slow, ServiceAccess::Start);
+        service.start().expect("the service starts");
+        assert_eq!(service.state(), Ok(START_PENDING));
+        wait_for(node, &*service, RUNNING);
+        stop(node, ServiceKind::Slow);
+    }),
+    Fact::new("SVC-02", |node| {
+        stop(node, ServiceKind::Plain);
+        start(node, ServiceKind::Plain);
+        let refused = |kind| opened(node, kind, ServiceAccess::Start).start();
+        assert_eq!(refused(ServiceKind::Plain), Err(OsError::SERVICE_ALREADY_RUNNING));
+        assert_eq!(refused(ServiceKind::Disabled), Err(OsError::SERVICE_DISABLED));
+        assert_eq!(refused(ServiceKind::NeedsDisabled), Err(OsError(1068)));
+        assert_eq!(refused(ServiceKind::NeedsMissing), Err(OsError(1075)));
+        stop(node, ServiceKind::Plain);
+    }),
+    Fact::new("SVC-04", |node| {
+        for kind in [ServiceKind::First, ServiceKind::Plain] {
+            stop(node, kind);
+        }
+        start(node, ServiceKind::First);
+        let refused = opened(node, ServiceKind::Plain, ServiceAccess::Stop).stop();
+        assert_eq!(refused, Err(OsError::DEPENDENT_SERVICES_RUNNING));
+        for kind in [ServiceKind::First, ServiceKind::Plain] {
+            stop(node, kind);
+        }
+        let stubborn = opened(node, ServiceKind::Unstoppable, ServiceAccess::Stop);
+        if stubborn.state() == Ok(STOPPED) {
+            start(node, ServiceKind::Unstoppable);
+        }
+        assert_eq!(stubborn.stop(), Err(OsError::INVALID_SERVICE_CONTROL));
+    }),
+    Fact::new("SVC-05", |node| {
+        stop(node, ServiceKind::Slow);
+        opened(node, ServiceKind::Slow, ServiceAccess::Start).start().expect("the service starts");
+        let service = opened(node, ServiceKind::Slow, ServiceAccess::Stop);
+        match service.stop() {
+            Ok(()) => wait_for(node, &*service, STOPPED),
+            Err(code) => {
+                assert_eq!(code, OsError::SERVICE_CANNOT_ACCEPT_CTRL);
+                wait_for(node, &*service, RUNNING);
+            }
+        }
+        stop(node, ServiceKind::Slow);
+    }),
+    Fact::new("SVC-06", |node| {
+        stop(node, ServiceKind::Plain);
+        let stopped = opened(node, ServiceKind::Plain, ServiceAccess::Stop).stop();
+        assert_fails(stopped, &[OsError::SERVICE_NOT_ACTIVE, OsError::SERVICE_CANNOT_ACCEPT_CTRL]);
+    }),
+    Fact::new("SVC-07", |node| {
+        use ServiceKind::{First, Plain, Second, Third};
+        for kind in [Third, Second, First, Plain] {
+            stop(node, kind);
+        }
+        let base = opened(node, Plain, ServiceAccess::Stop);
+        start(node, Plain);
+        assert_eq!(base.active_dependents(), Ok(Vec::new()));
+        for kind in [First, Second, Third] {
+            start(node, kind);
+        }
+        let mut expected = Vec::new();
+        for kind in [Third, Second, First] {
+            expected.push(U16String::from_str(&node.service(kind)));
+        }
+        assert_eq!(base.active_dependents(), Ok(expected));
+        for kind in [Third, Second, First, Plain] {
+            stop(node, kind);
+        }
+    }),
+    Fact::new("SVC-12", |node| {
+        use ServiceKind::{Slow, SlowToo};
+        for kind in [Slow, SlowToo] {
+            stop(node, kind);
+        }
+        let [first, second] = [opened(node, Slow, ServiceAccess::Start), opened(node, SlowToo, ServiceAccess::Start)];
+        let clock = node.os().clock();
+        let before = clock.now();
+        for service in [&first, &second] {
+            service.start().expect("the service starts");
+        }
+        wait_for(node, &*second, RUNNING);
+        assert_eq!(first.state(), Ok(RUNNING));
+        // Each takes two seconds.
+        assert!(clock.now() - before > Duration::from_secs(3), "the services started side by side");
+        for kind in [Slow, SlowToo] {
+            stop(node, kind);
+        }
+    }),
+    Fact::new("SVC-13", |node| {
+        assert_eq!(open(node, "csi-proxy-no-such-service"), Err(OsError::SERVICE_DOES_NOT_EXIST));
+    }),
+    Fact::new("SVC-16", |node| {
+        for name in ["a/b", r"a\b", &"x".repeat(257)] {
+            assert_eq!(open(node, name), Err(OsError::INVALID_NAME), "{name}");
+        }
+        assert_eq!(open(node, &"x".repeat(256)), Err(OsError::SERVICE_DOES_NOT_EXIST));
+        let name = node.service(ServiceKind::Plain);
+        for name in [name.to_uppercase(), name.to_lowercase()] {
+            assert_eq!(open(node, &name), Ok(()), "{name}");
+        }
+    }),
+    Fact::new("SVC-19", |node| {
+        for (kind, start_type) in [(ServiceKind::Plain, 3), (ServiceKind::Disabled, 4)] {
+            let config = opened(node, kind, ServiceAccess::Query).config().expect("the configuration");
+            assert_eq!(config.start_type, start_type);
+            assert!(!config.display_name.is_empty());
+        }
+    }),
+    Fact::new("SVC-20", |node| {
+        let service = opened(node, ServiceKind::Plain, ServiceAccess::Query);
+        assert_eq!(service.start(), Err(OsError::ACCESS_DENIED));
+        assert_eq!(service.stop(), Err(OsError::ACCESS_DENIED));
+    }),
+    Fact::new("SVC-21", |node| {
+        let service = opened(node, ServiceKind::Failing, ServiceAccess::Start);
+        service.start().expect("the service begins to start");
+        assert_eq!(service.state(), Ok(START_PENDING));
+        wait_for(node, &*service, STOPPED);
+    }),
+    Fact::new("SVC-22", |node| {
+        stop(node, ServiceKind::Slow);
+        start(node, ServiceKind::Slow);
+        let service = opened(node, ServiceKind::Slow, ServiceAccess::Stop);
+        service.stop().expect("the service stops");
+        assert_eq!(service.state(), Ok(STOP_PENDING));
+        assert_eq!(service.stop(), Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL));
+        wait_for(node, &*service, STOPPED);
+    }),
 ];
 
 /// Opens a service of this kind.
-fn opened(
-    node: &dyn TestNode,
-    kind: ServiceKind,
-    access: ServiceAccess,
-) -> Result<Box<dyn Service>, crate::Unavailable> {
-    let name = U16String::from_str(&node.service(kind)?);
-    Ok(node.os().open_service(&name, access).expect("the service opens"))
+fn opened(node: &dyn TestNode, kind: ServiceKind, access: ServiceAccess) -> Box<dyn Service> {
+    let name = U16String::from_str(&node.service(kind));
+    node.os().open_service(&name, access).expect("the service opens")
 }
 
 /// Waits until a service has a state.
@@ -192,179 +167,22 @@ pub(crate) fn wait_for(node: &dyn TestNode, service: &dyn Service, wanted: u32) 
 }
 
 /// Stops a service if it runs.
-fn stop(node: &dyn TestNode, kind: ServiceKind) -> Verdict {
-    let service = opened(node, kind, ServiceAccess::Stop)?;
+fn stop(node: &dyn TestNode, kind: ServiceKind) {
+    let service = opened(node, kind, ServiceAccess::Stop);
     if service.state().expect("the state") != STOPPED {
         service.stop().expect("the service stops");
         wait_for(node, &*service, STOPPED);
     }
-    Ok(())
 }
 
 /// Starts a service and waits until it runs.
-fn start(node: &dyn TestNode, kind: ServiceKind) -> Verdict {
-    let service = opened(node, kind, ServiceAccess::Start)?;
+fn start(node: &dyn TestNode, kind: ServiceKind) {
+    let service = opened(node, kind, ServiceAccess::Start);
     service.start().expect("the service starts");
     wait_for(node, &*service, RUNNING);
-    Ok(())
-}
-
-fn a_start_is_pending(node: &dyn TestNode) -> Verdict {
-    stop(node, ServiceKind::Slow)?;
-    let service = opened(node, ServiceKind::Slow, ServiceAccess::Start)?;
-    service.start().expect("the service starts");
-    assert_eq!(service.state(), Ok(START_PENDING));
-    wait_for(node, &*service, RUNNING);
-    stop(node, ServiceKind::Slow)
-}
-
-fn a_start_is_refused_with_its_codes(node: &dyn TestNode) -> Verdict {
-    stop(node, ServiceKind::Plain)?;
-    start(node, ServiceKind::Plain)?;
-    let refused = |kind| Ok(opened(node, kind, ServiceAccess::Start)?.start());
-    assert_eq!(refused(ServiceKind::Plain)?, Err(OsError::SERVICE_ALREADY_RUNNING));
-    assert_eq!(refused(ServiceKind::Disabled)?, Err(OsError::SERVICE_DISABLED));
-    assert_eq!(refused(ServiceKind::NeedsDisabled)?, Err(OsError(1068)));
-    assert_eq!(refused(ServiceKind::NeedsMissing)?, Err(OsError(1075)));
-    stop(node, ServiceKind::Plain)
-}
-
-fn a_stop_is_refused_with_its_codes(node: &dyn TestNode) -> Verdict {
-    for kind in [ServiceKind::First, ServiceKind::Plain] {
-        stop(node, kind)?;
-    }
-    start(node, ServiceKind::First)?;
-    let refused = opened(node, ServiceKind::Plain, ServiceAccess::Stop)?.stop();
-    assert_eq!(refused, Err(OsError::DEPENDENT_SERVICES_RUNNING));
-    for kind in [ServiceKind::First, ServiceKind::Plain] {
-        stop(node, kind)?;
-    }
-    let stubborn = opened(node, ServiceKind::Unstoppable, ServiceAccess::Stop)?;
-    if stubborn.state() == Ok(STOPPED) {
-        start(node, ServiceKind::Unstoppable)?;
-    }
-    assert_eq!(stubborn.stop(), Err(OsError::INVALID_SERVICE_CONTROL));
-    Ok(())
-}
-
-fn a_stop_while_starting_is_delivered_or_refused(node: &dyn TestNode) -> Verdict {
-    stop(node, ServiceKind::Slow)?;
-    opened(node, ServiceKind::Slow, ServiceAccess::Start)?.start().expect("the service starts");
-    let service = opened(node, ServiceKind::Slow, ServiceAccess::Stop)?;
-    match service.stop() {
-        Ok(()) => wait_for(node, &*service, STOPPED),
-        Err(code) => {
-            assert_eq!(code, OsError::SERVICE_CANNOT_ACCEPT_CTRL);
-            wait_for(node, &*service, RUNNING);
-        }
-    }
-    stop(node, ServiceKind::Slow)
-}
-
-fn a_stop_of_a_stopped_service_is_refused(node: &dyn TestNode) -> Verdict {
-    stop(node, ServiceKind::Plain)?;
-    let code = opened(node, ServiceKind::Plain, ServiceAccess::Stop)?.stop().expect_err("the service is stopped");
-    assert!([OsError::SERVICE_NOT_ACTIVE, OsError::SERVICE_CANNOT_ACCEPT_CTRL].contains(&code), "{code}");
-    Ok(())
-}
-
-fn active_dependents_are_listed_in_reverse_order(node: &dyn TestNode) -> Verdict {
-    use ServiceKind::{First, Plain, Second, Third};
-    for kind in [Third, Second, First, Plain] {
-        stop(node, kind)?;
-    }
-    let base = opened(node, Plain, ServiceAccess::Stop)?;
-    start(node, Plain)?;
-    assert_eq!(base.active_dependents(), Ok(Vec::new()));
-    for kind in [First, Second, Third] {
-        start(node, kind)?;
-    }
-    let mut expected = Vec::new();
-    for kind in [Third, Second, First] {
-        expected.push(U16String::from_str(&node.service(kind)?));
-    }
-    assert_eq!(base.active_dependents(), Ok(expected));
-    for kind in [Third, Second, First, Plain] {
-        stop(node, kind)?;
-    }
-    Ok(())
-}
-
-fn one_service_starts_at_a_time(node: &dyn TestNode) -> Verdict {
-    use ServiceKind::{Slow, SlowToo};
-    for kind in [Slow, SlowToo] {
-        stop(node, kind)?;
-    }
-    let [first, second] = [opened(node, Slow, ServiceAccess::Start)?, opened(node, SlowToo, ServiceAccess::Start)?];
-    let clock = node.os().clock();
-    let before = clock.now();
-    for service in [&first, &second] {
-        service.start().expect("the service starts");
-    }
-    wait_for(node, &*second, RUNNING);
-    assert_eq!(first.state(), Ok(RUNNING));
-    // Each takes two seconds.
-    assert!(clock.now() - before > Duration::from_secs(3), "the services started side by side");
-    for kind in [Slow, SlowToo] {
-        stop(node, kind)?;
-    }
-    Ok(())
 }
 
 /// Opens a service by this name.
 fn open(node: &dyn TestNode, name: &str) -> OsResult<()> {
     node.os().open_service(&U16String::from_str(name), ServiceAccess::Query).map(drop)
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "it is the type of a check")]
-fn a_missing_service_has_its_code(node: &dyn TestNode) -> Verdict {
-    assert_eq!(open(node, "csi-proxy-no-such-service"), Err(OsError::SERVICE_DOES_NOT_EXIST));
-    Ok(())
-}
-
-fn a_name_is_checked_and_compared_without_case(node: &dyn TestNode) -> Verdict {
-    for name in ["a/b", r"a\b", &"x".repeat(257)] {
-        assert_eq!(open(node, name), Err(OsError::INVALID_NAME), "{name}");
-    }
-    assert_eq!(open(node, &"x".repeat(256)), Err(OsError::SERVICE_DOES_NOT_EXIST));
-    let name = node.service(ServiceKind::Plain)?;
-    for name in [name.to_uppercase(), name.to_lowercase()] {
-        assert_eq!(open(node, &name), Ok(()), "{name}");
-    }
-    Ok(())
-}
-
-fn the_configuration_has_name_and_start_type(node: &dyn TestNode) -> Verdict {
-    for (kind, start_type) in [(ServiceKind::Plain, 3), (ServiceKind::Disabled, 4)] {
-        let config = opened(node, kind, ServiceAccess::Query)?.config().expect("the configuration");
-        assert_eq!(config.start_type, start_type);
-        assert!(!config.display_name.is_empty());
-    }
-    Ok(())
-}
-
-fn a_service_is_used_as_it_was_opened(node: &dyn TestNode) -> Verdict {
-    let service = opened(node, ServiceKind::Plain, ServiceAccess::Query)?;
-    assert_eq!(service.start(), Err(OsError::ACCESS_DENIED));
-    assert_eq!(service.stop(), Err(OsError::ACCESS_DENIED));
-    Ok(())
-}
-
-fn a_service_that_fails_is_stopped(node: &dyn TestNode) -> Verdict {
-    let service = opened(node, ServiceKind::Failing, ServiceAccess::Start)?;
-    service.start().expect("the service begins to start");
-    assert_eq!(service.state(), Ok(START_PENDING));
-    wait_for(node, &*service, STOPPED);
-    Ok(())
-}
-
-fn a_stop_is_pending(node: &dyn TestNode) -> Verdict {
-    stop(node, ServiceKind::Slow)?;
-    start(node, ServiceKind::Slow)?;
-    let service = opened(node, ServiceKind::Slow, ServiceAccess::Stop)?;
-    service.stop().expect("the service stops");
-    assert_eq!(service.state(), Ok(STOP_PENDING));
-    assert_eq!(service.stop(), Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL));
-    wait_for(node, &*service, STOPPED);
-    Ok(())
 }

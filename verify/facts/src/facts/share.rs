@@ -3,12 +3,10 @@
 use os::abi::FileIdInfo;
 use os::{Access, FileInfo, Open, Options, OsError, Share};
 
-use super::calls::{delete, query};
-use crate::fact::{Fact, Verdict};
-use crate::node::{Directory, TestNode};
+use super::calls::{APPEND_DATA, delete, query};
+use crate::fact::Fact;
+use crate::node::Directory;
 
-/// `FILE_APPEND_DATA`.
-const APPEND_DATA: Access = Access::from_bits_retain(0x0004);
 /// `FILE_READ_EA`.
 const READ_EA: Access = Access::from_bits_retain(0x0008);
 /// `FILE_WRITE_EA`.
@@ -32,49 +30,67 @@ const NOT_SHARED: [Access; 6] =
     [Access::empty(), Access::READ_ATTRIBUTES, Access::WRITE_ATTRIBUTES, READ_EA, WRITE_EA, DELETE_CHILD];
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "SHARE-01",
-        "An open with none of FILE_READ_DATA, FILE_EXECUTE, FILE_WRITE_DATA, FILE_APPEND_DATA and DELETE neither causes \
-         nor meets SHARING_VIOLATION (32).",
-        "WK test_file_sharing",
-        some_rights_are_not_shared,
-    ),
-    Fact::published(
-        "SHARE-02",
-        "FILE_READ_DATA and FILE_EXECUTE need FILE_SHARE_READ of every other handle with one of the shared rights, \
-         FILE_WRITE_DATA and FILE_APPEND_DATA need FILE_SHARE_WRITE, and DELETE needs FILE_SHARE_DELETE, whichever is \
-         opened first; otherwise the second open fails with SHARING_VIOLATION (32).",
-        "WK test_file_sharing; BT create.cpp",
-        each_right_is_shared_by_its_mode,
-    ),
-    Fact::published(
-        "SHARE-03",
-        "Opening a directory without FILE_SHARE_DELETE fails with SHARING_VIOLATION (32) while it is open with DELETE.",
-        "WF test_file_disposition_information",
-        directories_are_shared_too,
-    ),
-    Fact::published(
-        "SHARE-04",
-        "Opening a file that is pending deletion without sharing fails with DELETE_PENDING (303), not with \
-         SHARING_VIOLATION (32).",
-        "WF test_file_disposition_information",
-        a_pending_deletion_comes_before_sharing,
-    )
-    .wine("it fails with SHARING_VIOLATION (32)"),
-    Fact::published(
-        "SHARE-06",
-        "Renaming a directory fails with SHARING_VIOLATION (32) while it is open without FILE_SHARE_DELETE.",
-        "SDK CreateFileW",
-        a_directory_that_does_not_share_deletion_is_not_renamed,
-    ),
-    Fact::unchecked(
-        "SHARE-05",
-        "On FAT, opening a file that has a writable mapping without FILE_SHARE_WRITE fails with SHARING_VIOLATION (32), \
-         though no handle is open.",
-        "FF create.c",
-        "not reachable by any operation: none maps a file, and none opens a file that another program may have mapped \
-         without sharing writing",
-    ),
+    Fact::new("SHARE-01", |node| {
+        let directory = node.directory_with_file();
+        let shared = SHARED.iter().fold(Access::empty(), |all, (right, _)| all | *right);
+        for right in NOT_SHARED {
+            for [first, second] in [[right, shared], [shared, right]] {
+                let held = open(&directory, first, Share::empty()).expect("nothing is open yet");
+                open(&directory, second, Share::empty()).unwrap_or_else(|code| panic!("{first:?}, {second:?}: {code}"));
+                drop(held);
+            }
+        }
+    }),
+    Fact::new("SHARE-02", |node| {
+        let directory = node.directory_with_file();
+        for (right, needed) in SHARED {
+            for (other, _) in SHARED {
+                for share in modes() {
+                    let expected = if share.contains(needed) { None } else { Some(OsError::SHARING_VIOLATION) };
+                    for (first, second) in
+                        [((right, Share::all()), (other, share)), ((other, share), (right, Share::all()))]
+                    {
+                        let held = open(&directory, first.0, first.1).expect("nothing is open yet");
+                        let opened = open(&directory, second.0, second.1).err();
+                        assert_eq!(opened, expected, "{first:?}, then {second:?}");
+                        drop(held);
+                    }
+                }
+            }
+        }
+    }),
+    Fact::new("SHARE-03", |node| {
+        let directory = node.directory();
+        directory.mkdir("directory");
+        let held = directory.existing("directory", Access::DELETE, Options::DIRECTORY).expect("nothing is open yet");
+        let share = Share::READ | Share::WRITE;
+        let how = Open { share, ..Open::existing(Access::READ_DATA, Options::DIRECTORY) };
+        assert_eq!(directory.open("directory", &how).err(), Some(OsError::SHARING_VIOLATION));
+        drop(held);
+        directory.open("directory", &how).expect("nothing is open any more");
+    }),
+    Fact::new("SHARE-04", |node| {
+        let directory = node.directory_with_file();
+        let deleter = directory.existing("file", Access::DELETE, Options::empty()).expect("the file opens");
+        delete(&*deleter).expect("it is deleted");
+        let opened = open(&directory, Access::READ_DATA, Share::empty()).err();
+        assert_eq!(opened, Some(OsError::DELETE_PENDING));
+    }),
+    Fact::new("SHARE-06", |node| {
+        let directory = node.directory();
+        directory.mkdir("directory");
+        let rename = || node.rename(&directory.win32("directory"), &directory.win32("renamed"));
+        let share = Share::READ | Share::WRITE;
+        let how = Open { share, ..Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::REPARSE_POINT) };
+        let held = directory.open("directory", &how).expect("nothing is open yet");
+        assert_eq!(rename(), Err(OsError::SHARING_VIOLATION));
+        let id = query::<FileIdInfo>(&*held, FileInfo::Id).expect("the id");
+        drop(held);
+        assert_eq!(rename(), Ok(()));
+        let renamed =
+            directory.existing("renamed", Access::READ_ATTRIBUTES, Options::DIRECTORY).expect("the new name opens");
+        assert_eq!(query::<FileIdInfo>(&*renamed, FileInfo::Id), Ok(id));
+    }),
 ];
 
 /// Returns all combinations of the modes.
@@ -84,78 +100,4 @@ fn modes() -> impl Iterator<Item = Share> {
 
 fn open(directory: &Directory<'_>, access: Access, share: Share) -> os::OsResult<Box<dyn os::Handle>> {
     directory.open("file", &Open { share, ..Open::existing(access, Options::empty()) })
-}
-
-fn some_rights_are_not_shared(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    let shared = SHARED.iter().fold(Access::empty(), |all, (right, _)| all | *right);
-    for right in NOT_SHARED {
-        for [first, second] in [[right, shared], [shared, right]] {
-            let held = open(&directory, first, Share::empty()).expect("nothing is open yet");
-            open(&directory, second, Share::empty()).unwrap_or_else(|code| panic!("{first:?}, {second:?}: {code}"));
-            drop(held);
-        }
-    }
-    Ok(())
-}
-
-fn each_right_is_shared_by_its_mode(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    for (right, needed) in SHARED {
-        for (other, _) in SHARED {
-            for share in modes() {
-                let expected = if share.contains(needed) { None } else { Some(OsError::SHARING_VIOLATION) };
-                for (first, second) in
-                    [((right, Share::all()), (other, share)), ((other, share), (right, Share::all()))]
-                {
-                    let held = open(&directory, first.0, first.1).expect("nothing is open yet");
-                    let opened = open(&directory, second.0, second.1).err();
-                    assert_eq!(opened, expected, "{first:?}, then {second:?}");
-                    drop(held);
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-fn directories_are_shared_too(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("directory");
-    let held = directory.existing("directory", Access::DELETE, Options::DIRECTORY).expect("nothing is open yet");
-    let share = Share::READ | Share::WRITE;
-    let how = Open { share, ..Open::existing(Access::READ_DATA, Options::DIRECTORY) };
-    assert_eq!(directory.open("directory", &how).err(), Some(OsError::SHARING_VIOLATION));
-    drop(held);
-    directory.open("directory", &how).expect("nothing is open any more");
-    Ok(())
-}
-
-fn a_pending_deletion_comes_before_sharing(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.write("file", b"content");
-    let deleter = directory.existing("file", Access::DELETE, Options::empty()).expect("the file opens");
-    delete(&*deleter).expect("it is deleted");
-    let opened = open(&directory, Access::READ_DATA, Share::empty()).err();
-    assert_eq!(opened, Some(OsError::DELETE_PENDING));
-    Ok(())
-}
-
-fn a_directory_that_does_not_share_deletion_is_not_renamed(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("directory");
-    let rename = || node.rename(&directory.win32("directory"), &directory.win32("renamed"));
-    let share = Share::READ | Share::WRITE;
-    let how = Open { share, ..Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::REPARSE_POINT) };
-    let held = directory.open("directory", &how).expect("nothing is open yet");
-    assert_eq!(rename(), Err(OsError::SHARING_VIOLATION));
-    let id = query::<FileIdInfo>(&*held, FileInfo::Id).expect("the id");
-    drop(held);
-    assert_eq!(rename(), Ok(()));
-    let renamed =
-        directory.existing("renamed", Access::READ_ATTRIBUTES, Options::DIRECTORY).expect("the new name opens");
-    assert_eq!(query::<FileIdInfo>(&*renamed, FileInfo::Id), Ok(id));
-    Ok(())
 }

@@ -1,133 +1,115 @@
 //! Volumes as devices: `VOL`.
 
-use os::abi::{ControlCode, DiskExtent, LengthInformation, StorageDeviceNumber, VolumeDiskExtents};
+use os::abi::{ControlCode, DiskExtent, StorageDeviceNumber, VolumeDiskExtents};
 use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult};
 use zerocopy::FromBytes;
 
-use super::calls::query;
-use super::devices::{READ_WRITE, REMOVED, ask, is_listed, open_disk, partition_table, set_offline, wait_until};
-use crate::fact::{Fact, Verdict};
+use super::calls::{assert_fails, query};
+use super::devices::{
+    FSCTL_DISMOUNT_VOLUME, FSCTL_LOCK_VOLUME, READ_WRITE, REMOVED, ask, device_number, is_listed, length, open_disk,
+    partition_table, set_offline, wait_until,
+};
+use crate::fact::Fact;
 use crate::node::{TestDisk, TestNode, TestVolume, VolumeKind};
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::published(
-        "VOL-01",
-        "IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS with an output of less than 32 bytes fails with INVALID_PARAMETER (87).",
-        "WV test_disk_extents; DDI IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS",
-        a_short_buffer_for_the_extents_is_refused,
-    )
-    .wine("it succeeds without output"),
-    Fact::published(
-        "VOL-02",
-        "IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS fails with MORE_DATA (234) if the output has room for one extent and the \
-         volume has several, and returns their number.",
-        "DDI IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS",
-        extents_that_do_not_fit_are_counted,
-    ),
-    Fact::unchecked(
-        "VOL-03",
-        "The extents of a volume come in the order in which they were created, which may change.",
-        "DDI IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS",
-        "not reachable by any operation: a volume with several extents is refused",
-    ),
-    Fact::published(
-        "VOL-06",
-        "On FAT, FSCTL_LOCK_VOLUME fails with ACCESS_DENIED (5) while a directory on the volume is open, and the lock ends \
-         when its handle is closed.",
-        "SDK FSCTL_LOCK_VOLUME; FF fsctrl.c",
-        a_volume_is_locked_by_a_handle_if_it_is_not_in_use,
-    ),
-    Fact::unchecked(
-        "VOL-07",
-        "NTFS treats a locked volume as dismounted.",
-        "SDK FSCTL_LOCK_VOLUME",
-        "not reachable by any operation: none locks a volume, and the storage provider locks one only while it formats, \
-         for which FormatVolume waits",
-    ),
-    Fact::published(
-        "VOL-08",
-        "FSCTL_DISMOUNT_VOLUME succeeds while a directory on the volume is open, whose handle then fails with NOT_READY \
-         (21) or FILE_INVALID (1006), and the next open mounts the volume again.",
-        "SDK FSCTL_DISMOUNT_VOLUME",
-        a_volume_is_dismounted_although_it_is_in_use,
-    ),
-    Fact::unchecked(
-        "VOL-09",
-        "On FAT, FSCTL_DISMOUNT_VOLUME fails with INVALID_PARAMETER (87) through a handle that is not of a volume, and with \
-         NOT_READY (21) the second time.",
-        "FF fsctrl.c",
-        "not reachable by any operation: none dismounts a volume",
-    ),
-    Fact::unchecked(
-        "VOL-11",
-        "An offline volume can be opened, but its reads and writes fail, and it is to be dismounted before it is taken \
-         offline.",
-        "DDI IOCTL_VOLUME_OFFLINE",
-        "not reachable by any operation: none takes a volume offline, only its disk",
-    ),
-    Fact::published(
-        "VOL-12",
-        "IOCTL_STORAGE_GET_DEVICE_NUMBER on a volume in one partition returns the number of the disk and that of the \
-         partition in its layout.",
-        "SDK STORAGE_DEVICE_NUMBER",
-        a_volume_has_the_numbers_of_its_disk_and_partition,
-    )
-    .wine("it does not implement IOCTL_DISK_GET_DRIVE_LAYOUT_EX"),
-    Fact::assumed(
-        "VOL-13",
-        "IOCTL_STORAGE_GET_DEVICE_NUMBER on a volume over several disks fails with INVALID_FUNCTION (1).",
-        "No source was found. Operations read the extents of a volume, not its device number.",
-        a_spanned_volume_has_no_device_number,
-    ),
-    Fact::published(
-        "VOL-14",
-        "The only extent of a volume in one partition has the number of the disk, and the offset and length of the \
-         partition in its layout.",
-        "DDI IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS",
-        the_extent_of_a_volume_is_its_partition,
-    )
-    .wine("it does not implement IOCTL_DISK_GET_DRIVE_LAYOUT_EX"),
-    Fact::published(
-        "VOL-15",
-        "Every name that FindFirstVolumeW and FindNextVolumeW return has the form \\\\?\\Volume{GUID}\\, and that of a \
-         volume is returned once.",
-        "SDK FindFirstVolumeW",
-        volumes_are_listed_by_guid,
-    ),
-    Fact::published(
-        "VOL-17",
-        "IOCTL_DISK_GET_LENGTH_INFO on a volume returns the length of its extent.",
-        "SDK IOCTL_DISK_GET_LENGTH_INFO",
-        the_length_of_a_volume_is_that_of_its_extent,
-    )
-    .wine("the request fails with NOT_SUPPORTED (50)"),
-    Fact::assumed(
-        "VOL-18",
-        "A handle of a volume whose disk has gone offline answers no further request, and fails with NOT_READY (21) or a \
-         code of a removed device: 2, 55, 433 or 1167.",
-        "No source was found. A listing skips a volume that answers with any error, and an operation on one volume \
-         returns the error.",
-        a_volume_whose_disk_is_offline_does_not_answer,
-    ),
-    Fact::assumed(
-        "VOL-19",
-        "Extents are returned for a volume that is locked by BitLocker, that cannot be read, or that has no file system.",
-        "No source was found; the driver of volumes answers, which does not read them. Where it fails, ListVolumesOnDisk \
-         reports that the first volume cannot be read, and nothing is formatted.",
-        every_volume_has_extents,
-    ),
+    Fact::new("VOL-01", |node| {
+        let volume = node.volume(VolumeKind::System).open(node.os(), Access::empty()).expect("the volume opens");
+        for size in [0, 8, 31] {
+            assert_eq!(volume.control(EXTENTS, &[], &mut vec![0; size]), Err(OsError::INVALID_PARAMETER));
+        }
+        assert_eq!(volume.control(EXTENTS, &[], &mut [0; 32]), Ok(32));
+    }),
+    Fact::new("VOL-02", |node| {
+        let volume = node.volume(VolumeKind::Spanned);
+        let handle = volume.open(node.os(), Access::empty()).expect("the volume opens");
+        let mut output = [0; 32];
+        assert_eq!(handle.control(EXTENTS, &[], &mut output), Err(OsError::MORE_DATA));
+        assert_eq!(output[..4], 2_u32.to_le_bytes());
+        let all = extents(node, volume).expect("the extents");
+        assert_eq!(all.len(), 2);
+        assert_ne!(all[0].disk_number, all[1].disk_number);
+    }),
+    Fact::new("VOL-06", |node| {
+        let volume = node.volume(VolumeKind::Fat32);
+        let root = open_root(node, volume).expect("the root directory");
+        let handle = volume.open(node.os(), READ_WRITE).expect("the volume opens");
+        assert_eq!(handle.control(FSCTL_LOCK_VOLUME, &[], &mut []), Err(OsError::ACCESS_DENIED));
+        drop(root);
+        assert_eq!(handle.control(FSCTL_LOCK_VOLUME, &[], &mut []), Ok(0));
+        assert_eq!(open_root(node, volume).err(), Some(OsError::ACCESS_DENIED));
+        assert_eq!(volume.open(node.os(), Access::GENERIC_READ).err(), Some(OsError::ACCESS_DENIED));
+        drop(handle);
+        assert!(open_root(node, volume).is_ok());
+    }),
+    Fact::new("VOL-08", |node| {
+        let volume = node.volume(VolumeKind::Ntfs);
+        let root = open_root(node, volume).expect("the root directory");
+        let basic = |root: &dyn Handle| query::<os::abi::FileBasicInfo>(root, FileInfo::Basic);
+        assert!(basic(&*root).is_ok());
+        let handle = volume.open(node.os(), READ_WRITE).expect("the volume opens");
+        assert_eq!(handle.control(FSCTL_DISMOUNT_VOLUME, &[], &mut []), Ok(0));
+        assert_fails(basic(&*root), &[OsError::NOT_READY, OsError::FILE_INVALID]);
+        assert!(basic(&*open_root(node, volume).expect("the root directory")).is_ok());
+    }),
+    Fact::new("VOL-12", |node| {
+        let volume = node.volume(VolumeKind::System);
+        let handle = volume.open(node.os(), Access::empty()).expect("the volume opens");
+        let number = device_number(&*handle);
+        assert_eq!((number.device_number, number.partition_number), (volume.disk, partition(node, volume).0));
+    }),
+    Fact::new("VOL-13", |node| {
+        let volume = node.volume(VolumeKind::Spanned).open(node.os(), Access::empty()).expect("the volume opens");
+        let number: OsResult<StorageDeviceNumber> = ask(&*volume, ControlCode::STORAGE_GET_DEVICE_NUMBER);
+        assert_eq!(number.err(), Some(OsError::INVALID_FUNCTION));
+    }),
+    Fact::new("VOL-14", |node| {
+        let volume = node.volume(VolumeKind::System);
+        let (_, offset, length) = partition(node, volume);
+        let found: Vec<_> = extents(node, volume).expect("the extents");
+        let found: Vec<_> = found.iter().map(|extent| (extent.disk_number, extent.offset, extent.length)).collect();
+        assert_eq!(found, [(volume.disk, offset, length)]);
+    }),
+    Fact::new("VOL-15", |node| {
+        let volume = node.volume(VolumeKind::System);
+        let mut names: Vec<_> =
+            node.os().volumes().expect("the volumes").iter().map(|name| name.to_string_lossy()).collect();
+        for name in &names {
+            let guid = name.strip_prefix(r"\\?\Volume{").and_then(|rest| rest.strip_suffix(r"}\"));
+            assert!(guid.is_some_and(|guid| guid.parse::<os::Uuid>().is_ok() && guid.len() == 36), "{name}");
+        }
+        names.retain(|name| *name == volume.guid_path().to_string_lossy());
+        assert_eq!(names.len(), 1);
+    }),
+    Fact::new("VOL-17", |node| {
+        let volume = node.volume(VolumeKind::System);
+        let handle = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
+        let length = length(&*handle);
+        assert_eq!(length, extents(node, volume).expect("the extents")[0].length);
+    }),
+    Fact::new("VOL-18", |node| {
+        let volume = node.volume(VolumeKind::Ntfs);
+        let handle = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
+        let disk = open_disk(node, TestDisk { number: volume.disk }, READ_WRITE);
+        set_offline(&*disk, true);
+        let gone = wait_until(node, || !is_listed(node, volume.id));
+        let answers = [handle.control(EXTENTS, &[], &mut [0; 512]), handle.read(0, &mut [0; 4096])];
+        set_offline(&*disk, false);
+        assert!(gone);
+        for answer in answers {
+            assert_fails(answer, &[&REMOVED[..], &[OsError::NOT_READY]].concat());
+        }
+    }),
+    Fact::new("VOL-19", |node| {
+        for kind in [VolumeKind::Raw, VolumeKind::BitLocker, VolumeKind::Unreadable] {
+            let volume = node.volume(kind);
+            let found = extents(node, volume).expect("the extents");
+            assert!(matches!(found[..], [extent] if extent.disk_number == volume.disk), "{kind:?}: {found:?}");
+        }
+    }),
 ];
 
 const EXTENTS: ControlCode = ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS;
-
-/// `FSCTL_LOCK_VOLUME`.
-const LOCK: ControlCode = ControlCode(0x0009_0018);
-
-/// `FSCTL_DISMOUNT_VOLUME`.
-const DISMOUNT: ControlCode = ControlCode(0x0009_0020);
-
-/// `ERROR_FILE_INVALID`.
-const FILE_INVALID: OsError = OsError(1006);
 
 /// Reads the extents of a volume.
 fn extents(node: &dyn TestNode, volume: TestVolume) -> OsResult<Vec<DiskExtent>> {
@@ -148,125 +130,8 @@ fn partition(node: &dyn TestNode, volume: TestVolume) -> (u32, i64, i64) {
     (only.number, only.offset, only.length)
 }
 
-fn a_short_buffer_for_the_extents_is_refused(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::System)?.open(node.os(), Access::empty()).expect("the volume opens");
-    for size in [0, 8, 31] {
-        assert_eq!(volume.control(EXTENTS, &[], &mut vec![0; size]), Err(OsError::INVALID_PARAMETER));
-    }
-    assert_eq!(volume.control(EXTENTS, &[], &mut [0; 32]), Ok(32));
-    Ok(())
-}
-
-fn extents_that_do_not_fit_are_counted(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Spanned)?;
-    let handle = volume.open(node.os(), Access::empty()).expect("the volume opens");
-    let mut output = [0; 32];
-    assert_eq!(handle.control(EXTENTS, &[], &mut output), Err(OsError::MORE_DATA));
-    assert_eq!(output[..4], 2_u32.to_le_bytes());
-    let all = extents(node, volume).expect("the extents");
-    assert_eq!(all.len(), 2);
-    assert_ne!(all[0].disk_number, all[1].disk_number);
-    Ok(())
-}
-
 /// Opens the root directory of a volume.
 fn open_root(node: &dyn TestNode, volume: TestVolume) -> OsResult<Box<dyn Handle>> {
     let how = Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::DIRECTORY);
     node.os().open(&NtPath::volume_root(volume.id), &how)
-}
-
-fn a_volume_is_locked_by_a_handle_if_it_is_not_in_use(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Fat32)?;
-    let root = open_root(node, volume).expect("the root directory");
-    let handle = volume.open(node.os(), READ_WRITE).expect("the volume opens");
-    assert_eq!(handle.control(LOCK, &[], &mut []), Err(OsError::ACCESS_DENIED));
-    drop(root);
-    assert_eq!(handle.control(LOCK, &[], &mut []), Ok(0));
-    assert_eq!(open_root(node, volume).err(), Some(OsError::ACCESS_DENIED));
-    assert_eq!(volume.open(node.os(), Access::GENERIC_READ).err(), Some(OsError::ACCESS_DENIED));
-    drop(handle);
-    assert!(open_root(node, volume).is_ok());
-    Ok(())
-}
-
-fn a_volume_is_dismounted_although_it_is_in_use(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Ntfs)?;
-    let root = open_root(node, volume).expect("the root directory");
-    let basic = |root: &dyn Handle| query::<os::abi::FileBasicInfo>(root, FileInfo::Basic);
-    assert!(basic(&*root).is_ok());
-    let handle = volume.open(node.os(), READ_WRITE).expect("the volume opens");
-    assert_eq!(handle.control(DISMOUNT, &[], &mut []), Ok(0));
-    let stale = basic(&*root).err();
-    assert!([Some(OsError::NOT_READY), Some(FILE_INVALID)].contains(&stale), "{stale:?}");
-    assert!(basic(&*open_root(node, volume).expect("the root directory")).is_ok());
-    Ok(())
-}
-
-fn a_volume_has_the_numbers_of_its_disk_and_partition(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::System)?;
-    let handle = volume.open(node.os(), Access::empty()).expect("the volume opens");
-    let number: StorageDeviceNumber = ask(&*handle, ControlCode::STORAGE_GET_DEVICE_NUMBER).expect("the number");
-    assert_eq!((number.device_number, number.partition_number), (volume.disk, partition(node, volume).0));
-    Ok(())
-}
-
-fn a_spanned_volume_has_no_device_number(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Spanned)?.open(node.os(), Access::empty()).expect("the volume opens");
-    let number: OsResult<StorageDeviceNumber> = ask(&*volume, ControlCode::STORAGE_GET_DEVICE_NUMBER);
-    assert_eq!(number.err(), Some(OsError::INVALID_FUNCTION));
-    Ok(())
-}
-
-fn the_extent_of_a_volume_is_its_partition(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::System)?;
-    let (_, offset, length) = partition(node, volume);
-    let found: Vec<_> = extents(node, volume).expect("the extents");
-    let found: Vec<_> = found.iter().map(|extent| (extent.disk_number, extent.offset, extent.length)).collect();
-    assert_eq!(found, [(volume.disk, offset, length)]);
-    Ok(())
-}
-
-fn volumes_are_listed_by_guid(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::System)?;
-    let mut names: Vec<_> =
-        node.os().volumes().expect("the volumes").iter().map(|name| name.to_string_lossy()).collect();
-    for name in &names {
-        let guid = name.strip_prefix(r"\\?\Volume{").and_then(|rest| rest.strip_suffix(r"}\"));
-        assert!(guid.is_some_and(|guid| guid.parse::<os::Uuid>().is_ok() && guid.len() == 36), "{name}");
-    }
-    names.retain(|name| *name == volume.guid_path().to_string_lossy());
-    assert_eq!(names.len(), 1);
-    Ok(())
-}
-
-fn the_length_of_a_volume_is_that_of_its_extent(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::System)?;
-    let handle = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
-    let length: LengthInformation = ask(&*handle, ControlCode::DISK_GET_LENGTH_INFO).expect("the length");
-    assert_eq!(length.length, extents(node, volume).expect("the extents")[0].length);
-    Ok(())
-}
-
-fn a_volume_whose_disk_is_offline_does_not_answer(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Ntfs)?;
-    let handle = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
-    let disk = open_disk(node, TestDisk { number: volume.disk }, READ_WRITE);
-    set_offline(&*disk, true);
-    let gone = wait_until(node, || !is_listed(node, volume.id));
-    let answers = [handle.control(EXTENTS, &[], &mut [0; 512]), handle.read(0, &mut [0; 4096])];
-    set_offline(&*disk, false);
-    assert!(gone);
-    for answer in answers {
-        assert!(answer.is_err_and(|code| code == OsError::NOT_READY || REMOVED.contains(&code)), "{answer:?}");
-    }
-    Ok(())
-}
-
-fn every_volume_has_extents(node: &dyn TestNode) -> Verdict {
-    for kind in [VolumeKind::Raw, VolumeKind::BitLocker, VolumeKind::Unreadable] {
-        let volume = node.volume(kind)?;
-        let found = extents(node, volume).expect("the extents");
-        assert!(matches!(found[..], [extent] if extent.disk_number == volume.disk), "{kind:?}: {found:?}");
-    }
-    Ok(())
 }

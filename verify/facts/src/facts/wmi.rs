@@ -7,210 +7,84 @@ use os::{CallStatus, MethodCall, Namespace, OsError, Value};
 
 use super::devices::{READ_WRITE, open_disk, set_offline};
 use super::provider::{
-    MIB, WINE, call, disk, initialized, one, partition, partition_near, query_in, settle, text, try_call, volume,
+    MIB, call, disk, initialized, one, partition, partition_near, query_in, settle, text, try_call, volume,
     volume_query,
 };
-use crate::fact::{Fact, Verdict};
-use crate::node::{DiskKind, TestNode, VolumeKind};
+use crate::fact::Fact;
+use crate::node::{DiskKind, VolumeKind};
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::unchecked(
-        "WMI-JOB-01",
-        "MSFT_StorageJob.JobState is 4 while a job runs, 7 when it has completed, 8 when it was terminated, 9 when it was \
-         killed, and 10 after an exception.",
-        "DRV MSFT_StorageJob",
-        "no operation makes such a job: methods are called without RunAsJob",
-    ),
-    Fact::assumed(
-        "WMI-JOB-02",
-        "A method continues after its caller has stopped waiting.",
-        "No page says so, but nothing cancels a synchronous call. The locks of the operation are kept until the call ends, \
-         and the state is read again before the next change.",
-        a_method_outlives_its_caller,
-    )
-    .wine(WINE),
-    Fact::published(
-        "WMI-CACHE-01",
-        "UpdateHostStorageCache, for which no return value is listed, returns 0, and then MSFT_Disk, MSFT_Partition and \
-         MSFT_Volume show what the devices show.",
-        "DRV UpdateHostStorageCache",
-        everything_is_shown_after_an_update,
-    )
-    .wine(WINE),
-    Fact::assumed(
-        "WMI-CACHE-02",
-        "After a change by a control code, methods of MSFT_Disk do not return 40003 once UpdateHostStorageCache was called.",
-        "No page says what makes the cache out of date. On 40003 the operations call UpdateHostStorageCache and try once \
-         more, and return an error if it comes again.",
-        an_update_ends_what_a_control_code_began,
-    )
-    .wine(WINE),
-    Fact::unchecked(
-        "WMI-CACHE-03",
-        "The provider may learn of a new disk or volume some time after Windows shows it.",
-        "DRV UpdateHostStorageCache",
-        "it allows the provider to learn of it at once or later: an operation that finds no row looks again after a moment, \
-         then calls UpdateHostStorageCache and repeats the query for up to 20 seconds",
-    ),
-    Fact::assumed(
-        "WMI-CODE-01",
-        "A method of an object that does not exist, and a method that the class does not have, fail with WBEM_NOT_FOUND \
-         (0x80041002).",
-        "The page lists the code for objects, and that of IWbemClassObject::GetMethod for methods. No operation calls a \
-         method that its class lacks; a disk or volume that was removed meanwhile is reported as not found.",
-        what_does_not_exist_is_not_found,
-    )
-    .wine(WINE),
-    Fact::published(
-        "WMI-CODE-02",
-        "A query of a class that does not exist fails with WBEM_INVALID_CLASS (0x80041010), and one that cannot be parsed \
-         with WBEM_INVALID_QUERY (0x80041017).",
-        "W32 wmi-error-constants",
-        a_bad_query_has_its_own_code,
-    ),
-    Fact::unchecked(
-        "WMI-CODE-03",
-        "WMI has the codes 0x80041008 for an invalid parameter, 15 for a transport failure, 2E for a method, 2F for method \
-         parameters, 32 for a cancelled call, 33 when it shuts down, 45 when it is too busy and 81 for a suspended provider.",
-        "W32 wmi-error-constants",
-        "no check can make them come: 15, 32 and 33 count as a broken connection, after which the outcome of a method is \
-         unknown and the state is read again; the others are returned as errors",
-    ),
-    Fact::unchecked(
-        "WMI-CODE-04",
-        "A connection that breaks because the WMI service restarts fails with RPC_SERVER_UNAVAILABLE (1722), \
-         RPC_CALL_FAILED (1726) or another code of COM or of WMI.",
-        "https://github.com/opserver/Opserver/issues/325; W32 wmi-error-constants",
-        "no check restarts the WMI service: the codes 1722, 1726, 0x80010007, 0x80010108, 0x800401fd, 0x80041015, \
-         0x80041032 and 0x80041033 all mean that the outcome of a method is unknown",
-    ),
-    Fact::unchecked(
-        "WMI-CODE-05",
-        "Connecting to a namespace that does not exist fails with WBEM_INVALID_NAMESPACE (0x8004100e).",
-        "W32 wmi-error-constants",
-        "no operation names another namespace than the three of os::Namespace: where one is missing, the code is returned \
-         as an error",
-    ),
-    Fact::assumed(
-        "WMI-CODE-06",
-        "A method argument that is an empty text fails with WBEM_INVALID_PARAMETER (0x80041008).",
-        "The text reaches WMI as a null BSTR, and no page says what a provider makes of it. Operations leave such an \
-         argument out.",
-        an_empty_argument_is_refused,
-    )
-    .wine(WINE),
-    Fact::published(
-        "WMI-QUERY-01",
-        "A query whose condition no object meets returns no object and no error.",
-        "W32 querying-with-wql",
-        a_query_may_find_nothing,
-    ),
-    Fact::published(
-        "WMI-QUERY-02",
-        "In a text of a query a backslash stands for itself if another one precedes it.",
-        "W32 where-clause",
-        a_backslash_is_escaped,
-    )
-    .wine(WINE),
-    Fact::assumed(
-        "WMI-QUERY-03",
-        "A query for some properties that does not name the key returns objects without a path.",
-        "The page on system properties does not say when they are null. Operations name properties only in queries whose \
-         paths they do not use.",
-        an_object_without_its_key_has_no_path,
-    )
-    .wine(WINE),
+    Fact::new("WMI-JOB-02", |node| {
+        let raw = node.volume(VolumeKind::Raw);
+        let path = volume(node, raw).path;
+        let arguments = [("FileSystem", text("NTFS")), ("Force", Value::Bool(true))];
+        let format = MethodCall::new(Namespace::Storage, &path, "Format", &arguments);
+        let soon = node.os().clock().now() + Duration::from_millis(100);
+        let CallStatus::StillRunning(pending) = node.os().wmi().call(&format, soon).expect("the format begins") else {
+            panic!("the format has ended within 100 ms");
+        };
+        let (sender, ended) = mpsc::channel();
+        pending.when_ended(Box::new(move || sender.send(()).expect("the check waits")));
+        node.os().clock().sleep(Duration::from_mins(1));
+        ended.try_recv().expect("the method has ended");
+        assert_eq!(volume(node, raw).text("FileSystem"), Some("NTFS"));
+    }),
+    Fact::new("WMI-CACHE-01", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        assert_eq!(disk(node, raw).u32("Number"), Some(raw.number));
+        let path = initialized(node, raw, 2);
+        partition(node, &path, 64 * MIB, 64 * MIB);
+        let created = partition_near(node, raw, 64 * MIB);
+        assert_eq!(created.u64("Size"), Some(64 * MIB));
+        let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_PartitionToVolume", created.path);
+        assert!(one(node, &wql).text("Path").is_some_and(|path| path.starts_with(r"\\?\Volume{")));
+    }),
+    Fact::new("WMI-CACHE-02", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        let device = open_disk(node, raw, READ_WRITE);
+        set_offline(&*device, true);
+        let path = disk(node, raw).path;
+        set_offline(&*device, false);
+        settle(node);
+        assert_eq!(call(node, &path, "Initialize", &[]).0, 0);
+    }),
+    Fact::new("WMI-CODE-01", |node| {
+        let path = disk(node, node.disk(DiskKind::Raw)).path;
+        let code = |path: &str, method: &str| try_call(node, path, method, &[]).err();
+        assert_eq!(code(r#"MSFT_Disk.ObjectId="none""#, "Refresh"), Some(OsError::WBEM_NOT_FOUND));
+        assert_eq!(code(&path, "Wipe"), Some(OsError::WBEM_NOT_FOUND));
+    }),
+    Fact::new("WMI-CODE-02", |node| {
+        let code = |wql: &str| query_in(node, Namespace::CimV2, wql).err();
+        assert_eq!(code("SELECT * FROM Win32_Nothing"), Some(OsError::WBEM_INVALID_CLASS));
+        assert_eq!(code("SELECT * FROM"), Some(OsError::WBEM_INVALID_QUERY));
+    }),
+    Fact::new("WMI-CODE-06", |node| {
+        let raw = node.volume(VolumeKind::Raw);
+        let path = volume(node, raw).path;
+        let arguments = [("FileSystem", text("NTFS")), ("FileSystemLabel", text("")), ("Force", Value::Bool(true))];
+        assert_eq!(try_call(node, &path, "Format", &arguments).err(), Some(OsError::WBEM_INVALID_PARAMETER));
+    }),
+    Fact::new("WMI-QUERY-01", |node| {
+        let find = |condition: &str| {
+            let wql = format!("SELECT * FROM Win32_BIOS WHERE {condition}");
+            query_in(node, Namespace::CimV2, &wql).expect("the query is answered").len()
+        };
+        assert_eq!((find("Manufacturer = 'nobody'"), find("Manufacturer <> 'nobody'")), (0, 1));
+    }),
+    Fact::new("WMI-QUERY-02", |node| {
+        let raw = node.volume(VolumeKind::Raw);
+        settle(node);
+        let escaped = volume_query(raw);
+        assert!(escaped.contains(r"\\\\?\\Volume{"));
+        assert_eq!(one(node, &escaped).text("Path"), Some(&*raw.guid_path().to_string_lossy()));
+    }),
+    Fact::new("WMI-QUERY-03", |node| {
+        let number = node.disk(DiskKind::Raw).number;
+        settle(node);
+        let find = |properties: &str| one(node, &format!("SELECT {properties} FROM MSFT_Disk WHERE Number = {number}"));
+        let without = find("Number");
+        assert_eq!((without.path.as_str(), without.u32("Number")), ("", Some(number)));
+        assert!(find("Number, ObjectId").path.starts_with("MSFT_Disk.ObjectId="));
+    }),
 ];
-
-fn a_method_outlives_its_caller(node: &dyn TestNode) -> Verdict {
-    let raw = node.volume(VolumeKind::Raw)?;
-    let path = volume(node, raw).path;
-    let arguments = [("FileSystem", text("NTFS")), ("Force", Value::Bool(true))];
-    let format = MethodCall::new(Namespace::Storage, &path, "Format", &arguments);
-    let soon = node.os().clock().now() + Duration::from_millis(100);
-    let CallStatus::StillRunning(pending) = node.os().wmi().call(&format, soon).expect("the format begins") else {
-        panic!("the format has ended within 100 ms");
-    };
-    let (sender, ended) = mpsc::channel();
-    pending.when_ended(Box::new(move || sender.send(()).expect("the check waits")));
-    node.os().clock().sleep(Duration::from_mins(1));
-    ended.try_recv().expect("the method has ended");
-    assert_eq!(volume(node, raw).text("FileSystem"), Some("NTFS"));
-    Ok(())
-}
-
-fn everything_is_shown_after_an_update(node: &dyn TestNode) -> Verdict {
-    let raw = node.disk(DiskKind::Raw)?;
-    assert_eq!(disk(node, raw).u32("Number"), Some(raw.number));
-    let path = initialized(node, raw, 2);
-    partition(node, &path, 64 * MIB, 64 * MIB);
-    let created = partition_near(node, raw, 64 * MIB);
-    assert_eq!(created.u64("Size"), Some(64 * MIB));
-    let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_PartitionToVolume", created.path);
-    assert!(one(node, &wql).text("Path").is_some_and(|path| path.starts_with(r"\\?\Volume{")));
-    Ok(())
-}
-
-fn an_update_ends_what_a_control_code_began(node: &dyn TestNode) -> Verdict {
-    let raw = node.disk(DiskKind::Raw)?;
-    let device = open_disk(node, raw, READ_WRITE);
-    set_offline(&*device, true);
-    let path = disk(node, raw).path;
-    set_offline(&*device, false);
-    settle(node);
-    assert_eq!(call(node, &path, "Initialize", &[]).0, 0);
-    Ok(())
-}
-
-fn what_does_not_exist_is_not_found(node: &dyn TestNode) -> Verdict {
-    let path = disk(node, node.disk(DiskKind::Raw)?).path;
-    let code = |path: &str, method: &str| try_call(node, path, method, &[]).err();
-    assert_eq!(code(r#"MSFT_Disk.ObjectId="none""#, "Refresh"), Some(OsError::WBEM_NOT_FOUND));
-    assert_eq!(code(&path, "Wipe"), Some(OsError::WBEM_NOT_FOUND));
-    Ok(())
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "it is a check")]
-fn a_bad_query_has_its_own_code(node: &dyn TestNode) -> Verdict {
-    let code = |wql: &str| query_in(node, Namespace::CimV2, wql).err();
-    assert_eq!(code("SELECT * FROM Win32_Nothing"), Some(OsError::WBEM_INVALID_CLASS));
-    assert_eq!(code("SELECT * FROM"), Some(OsError::WBEM_INVALID_QUERY));
-    Ok(())
-}
-
-fn an_empty_argument_is_refused(node: &dyn TestNode) -> Verdict {
-    let raw = node.volume(VolumeKind::Raw)?;
-    let path = volume(node, raw).path;
-    let arguments = [("FileSystem", text("NTFS")), ("FileSystemLabel", text("")), ("Force", Value::Bool(true))];
-    assert_eq!(try_call(node, &path, "Format", &arguments).err(), Some(OsError::WBEM_INVALID_PARAMETER));
-    Ok(())
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "it is a check")]
-fn a_query_may_find_nothing(node: &dyn TestNode) -> Verdict {
-    let find = |condition: &str| {
-        let wql = format!("SELECT * FROM Win32_BIOS WHERE {condition}");
-        query_in(node, Namespace::CimV2, &wql).expect("the query is answered").len()
-    };
-    assert_eq!((find("Manufacturer = 'nobody'"), find("Manufacturer <> 'nobody'")), (0, 1));
-    Ok(())
-}
-
-fn a_backslash_is_escaped(node: &dyn TestNode) -> Verdict {
-    let raw = node.volume(VolumeKind::Raw)?;
-    settle(node);
-    let escaped = volume_query(raw);
-    assert!(escaped.contains(r"\\\\?\\Volume{"));
-    assert_eq!(one(node, &escaped).text("Path"), Some(&*raw.guid_path().to_string_lossy()));
-    Ok(())
-}
-
-fn an_object_without_its_key_has_no_path(node: &dyn TestNode) -> Verdict {
-    let number = node.disk(DiskKind::Raw)?.number;
-    settle(node);
-    let find = |properties: &str| one(node, &format!("SELECT {properties} FROM MSFT_Disk WHERE Number = {number}"));
-    let without = find("Number");
-    assert_eq!((without.path.as_str(), without.u32("Number")), ("", Some(number)));
-    assert!(find("Number, ObjectId").path.starts_with("MSFT_Disk.ObjectId="));
-    Ok(())
-}

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
@@ -15,7 +14,7 @@ use os_win32::Windows;
 
 use crate::diskpart_script;
 use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
-use crate::node::{DiskKind, RemovedDisk, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
+use crate::node::{DiskKind, System, TestDisk, TestNode, TestVolume, VolumeKind, missing};
 
 struct LocalNode {
     os: Windows,
@@ -52,17 +51,13 @@ impl TestNode for LocalNode {
         &self.os
     }
 
-    fn os_without_symlink_privilege(&self) -> Result<Arc<dyn Os>, Unavailable> {
-        Err(Unavailable("a process without the privilege to create symbolic links".to_owned()))
-    }
-
-    fn new_directory(&self) -> Result<String, Unavailable> {
+    fn new_directory(&self) -> String {
         fs::create_dir_all(self.folder()).expect("the directory is created");
         loop {
             self.directories.set(self.directories.get() + 1);
             let path = format!(r"{}\{}", self.folder(), self.directories.get());
             match fs::create_dir(&path) {
-                Ok(()) => return Ok(path),
+                Ok(()) => return path,
                 // An earlier check left it: not everything that a check makes can be deleted afterwards.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => panic!("{path} is not created: {error}"),
@@ -79,143 +74,100 @@ impl TestNode for LocalNode {
         fs::rename(from, to).map_err(|error| OsError(code(error).expect("an error of Windows")))
     }
 
-    fn revoke_all_rights(&self, path: &str) -> Result<(), Unavailable> {
+    fn revoke_all_rights(&self, path: &str) {
         if self.system() == System::Wine {
-            return Err(Unavailable("access control lists".to_owned()));
+            missing("access control lists");
         }
         // Everyone is denied everything. What is below a directory inherits no entry of this kind.
         let changed = Command::new("icacls").args([path, "/deny", "*S-1-1-0:F"]).output().expect("icacls runs");
         assert!(changed.status.success(), "icacls {path}: {}", String::from_utf8_lossy(&changed.stdout));
-        Ok(())
     }
 
-    fn share(&self) -> Result<String, Unavailable> {
+    fn share(&self) -> String {
         if self.system() == System::Wine {
-            return Err(Unavailable("a share".to_owned()));
+            missing("a share");
         }
         // The administrative share of the drive.
-        Ok(self.new_directory()?.replace("C:", r"\\localhost\C$"))
+        self.new_directory().replace("C:", r"\\localhost\C$")
     }
 
     fn remove_directory(&self, path: &str) {
         fs::remove_dir(path).expect("the directory is removed");
     }
 
-    fn disk(&self, kind: DiskKind) -> Result<TestDisk, Unavailable> {
-        let name = match kind {
-            DiskKind::Raw => "RAW",
-            DiskKind::Mbr => "MBR",
-            DiskKind::Superfloppy => "SUPERFLOPPY",
-            DiskKind::NoPage83 => "NOPAGE83",
-            DiskKind::NoSerial => "NOSERIAL",
-            DiskKind::FourKn => "4KN",
-            DiskKind::System => return Ok(TestDisk { number: self.system_volume().disk }),
-        };
-        Ok(TestDisk { number: self.disk_number(&format!("DISK_{name}"))? })
+    fn disk(&self, kind: DiskKind) -> TestDisk {
+        if kind == DiskKind::System {
+            return TestDisk { number: self.system_volume().disk };
+        }
+        TestDisk { number: self.disk_number(&format!("DISK_{kind:?}").to_uppercase()) }
     }
 
-    fn volume(&self, kind: VolumeKind) -> Result<TestVolume, Unavailable> {
-        let name = match kind {
-            VolumeKind::System => return Ok(self.system_volume()),
-            VolumeKind::Ntfs => "NTFS",
-            VolumeKind::Fat32 => "FAT32",
-            VolumeKind::Refs => "REFS",
-            VolumeKind::Raw => "RAW",
-            VolumeKind::Short => "SHORT",
-            VolumeKind::Ntfs4Kn => "NTFS_4KN",
-            VolumeKind::Short4Kn => "SHORT_4KN",
-            VolumeKind::Spanned => "SPANNED",
-            VolumeKind::BitLocker => "BITLOCKER",
-            VolumeKind::Recognized => "RECOGNIZED",
-            VolumeKind::Unreadable => "UNREADABLE",
-        };
-        let disk = self.disk_number(&format!("VOLUME_{name}"))?;
-        Ok(TestVolume { id: self.volume_on(disk), disk })
+    fn volume(&self, kind: VolumeKind) -> TestVolume {
+        if kind == VolumeKind::System {
+            return self.system_volume();
+        }
+        let disk = self.disk_number(&format!("VOLUME_{kind:?}").to_uppercase());
+        TestVolume { id: self.volume_on(disk), disk }
     }
 
-    fn grow_disk(&self, _disk: TestDisk, _bytes: u64) -> Result<(), Unavailable> {
-        Err(Unavailable("a disk that a check can enlarge".to_owned()))
-    }
-
-    fn attach_disk(&self) -> Result<TestDisk, Unavailable> {
-        Err(Unavailable("a disk that a check can attach".to_owned()))
-    }
-
-    fn remove_disk(&self, _disk: TestDisk) -> Result<RemovedDisk<'_>, Unavailable> {
-        Err(Unavailable("a disk that a check can remove".to_owned()))
-    }
-
-    fn smb_server(&self) -> Result<TestServer, Unavailable> {
+    fn smb_server(&self) -> TestServer {
         const WHAT: &str = "an SMB server for tests";
-        let user = |number: u32| {
-            let name = variable(&format!("SMB_USER_{number}"), WHAT)?;
-            Ok(TestUser { name, password: variable(&format!("SMB_PASSWORD_{number}"), WHAT)? })
+        let user = |number: u32| TestUser {
+            name: variable(&format!("SMB_USER_{number}"), WHAT),
+            password: variable(&format!("SMB_PASSWORD_{number}"), WHAT),
         };
-        let shares = variable("SMB_SHARES", WHAT)?;
+        let shares = variable("SMB_SHARES", WHAT);
         let (first, second) = shares.split_once(',').expect("CSI_PROXY_FACTS_SMB_SHARES has two names");
-        Ok(TestServer {
-            host: variable("SMB_HOST", WHAT)?,
+        TestServer {
+            host: variable("SMB_HOST", WHAT),
             shares: [first.to_owned(), second.to_owned()],
-            users: [user(1)?, user(2)?],
-        })
+            users: [user(1), user(2)],
+        }
     }
 
-    fn unlistable_share(&self) -> Result<String, Unavailable> {
+    fn unlistable_share(&self) -> String {
         variable("SMB_UNLISTABLE", "a share whose root may not be listed")
     }
 
-    fn silent_smb_server(&self) -> Result<String, Unavailable> {
+    fn silent_smb_server(&self) -> String {
         variable("SMB_SILENT", "an SMB server that does not answer")
     }
 
-    fn change_smb_password(&self, _: &TestServer, _: &TestUser, _: &str) -> Result<(), Unavailable> {
-        Err(Unavailable("a way to change a password of the SMB server".to_owned()))
-    }
-
-    fn forbid_stored_credentials(&self) -> Result<(), Unavailable> {
-        Err(Unavailable("a policy that forbids to store credentials".to_owned()))
-    }
-
-    fn iscsi_target(&self, kind: TargetKind) -> Result<TestTarget, Unavailable> {
+    fn iscsi_target(&self, kind: TargetKind) -> TestTarget {
         const WHAT: &str = "an iSCSI target for tests";
         let (name, chap) = match kind {
             TargetKind::Open => ("ISCSI_OPEN", (String::new(), String::new())),
             TargetKind::Chap => {
-                ("ISCSI_CHAP", (variable("ISCSI_CHAP_USER", WHAT)?, variable("ISCSI_CHAP_SECRET", WHAT)?))
+                ("ISCSI_CHAP", (variable("ISCSI_CHAP_USER", WHAT), variable("ISCSI_CHAP_SECRET", WHAT)))
             }
         };
-        Ok(TestTarget { portal: portal("ISCSI_PORTAL", WHAT)?, iqn: variable(name, WHAT)?, chap })
+        TestTarget { portal: portal("ISCSI_PORTAL", WHAT), iqn: variable(name, WHAT), chap }
     }
 
-    fn silent_iscsi_portal(&self) -> Result<TestPortal, Unavailable> {
+    fn silent_iscsi_portal(&self) -> TestPortal {
         portal("ISCSI_SILENT", "an iSCSI portal that does not answer")
     }
 
-    fn service(&self, kind: ServiceKind) -> Result<String, Unavailable> {
-        let name = kind.name();
-        variable(&format!("SERVICE_{}", name.to_uppercase()), &format!("a service for tests: {name}"))
-    }
-
-    fn restart(&self) -> Result<(), Unavailable> {
-        Err(Unavailable("a restart of Windows".to_owned()))
+    fn service(&self, kind: ServiceKind) -> String {
+        variable(&format!("SERVICE_{kind:?}").to_uppercase(), &format!("a service for tests: {kind:?}"))
     }
 }
 
 impl LocalNode {
     /// Returns the number of the disk for tests of a kind, such as `DISK_RAW`. The first time, diskpart prepares the disk:
     /// an earlier check may have used it.
-    fn disk_number(&self, kind: &str) -> Result<u32, Unavailable> {
-        let disk = number(kind)?;
+    fn disk_number(&self, kind: &str) -> u32 {
+        let disk = number(kind);
         if !self.prepared.borrow_mut().insert(kind.to_owned()) {
-            return Ok(disk);
+            return disk;
         }
-        let Some(script) = diskpart_script(kind, disk) else { return Ok(disk) };
+        let Some(script) = diskpart_script(kind, disk) else { return disk };
         let file = env::temp_dir().join(format!("csi-proxy-facts-{}.txt", process::id()));
         fs::write(&file, &script).expect("the script is written");
         let output = Command::new("diskpart").arg("/s").arg(&file).output().expect("diskpart runs");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "diskpart failed on one of these lines:\n{script}\n{text}");
-        Ok(disk)
+        disk
     }
 
     /// Returns the volume on a disk. A volume arrives some time after its partition.
@@ -255,24 +207,24 @@ impl LocalNode {
 }
 
 /// Returns the text in a variable of the environment, which names an object.
-fn variable(name: &str, what: &str) -> Result<String, Unavailable> {
-    env::var(format!("CSI_PROXY_FACTS_{name}")).map_err(|_| Unavailable(what.to_owned()))
+fn variable(name: &str, what: &str) -> String {
+    env::var(format!("CSI_PROXY_FACTS_{name}")).unwrap_or_else(|_| missing(what))
 }
 
 /// Returns the portal in a variable of the environment.
-fn portal(name: &str, what: &str) -> Result<TestPortal, Unavailable> {
-    let value = variable(name, what)?;
+fn portal(name: &str, what: &str) -> TestPortal {
+    let value = variable(name, what);
     let (address, port) = value.rsplit_once(':').unwrap_or((&value, "3260"));
     let port = port.parse().unwrap_or_else(|_| panic!("CSI_PROXY_FACTS_{name}={value} has no port"));
-    Ok(TestPortal { address: address.to_owned(), port })
+    TestPortal { address: address.to_owned(), port }
 }
 
 /// Returns the number in a variable of the environment.
-fn number(name: &str) -> Result<u32, Unavailable> {
+fn number(name: &str) -> u32 {
     let variable = format!("CSI_PROXY_FACTS_{name}");
     let kind = name.replace("DISK_", "a disk for tests: ").replace("VOLUME_", "a volume for tests: ");
-    let value = env::var(&variable).map_err(|_| Unavailable(kind))?;
-    Ok(value.parse().unwrap_or_else(|_| panic!("{variable}={value} is not the number of a disk")))
+    let value = env::var(&variable).unwrap_or_else(|_| missing(&kind));
+    value.parse().unwrap_or_else(|_| panic!("{variable}={value} is not the number of a disk"))
 }
 
 /// Parses `\\?\Volume{...}\`.

@@ -120,17 +120,10 @@ impl SystemUnderTest {
                 self.check_files(root.trim_end_matches('\\'), files, &names);
             }
         }
-        let mapped: Vec<(String, Option<String>)> =
-            self.sim.smb_mappings().into_iter().map(|mapping| (mapping.remote, mapping.user)).collect();
-        let mut expected = Vec::new();
-        for (share, mapping) in &model.mappings {
-            expected.push((format!(r"\\files\{share}"), Some(mapping.user.to_owned())));
-        }
-        let sorted = |mut list: Vec<(String, Option<String>)>| {
-            list.sort();
-            list
-        };
-        assert_eq!(sorted(mapped), sorted(expected), "the mappings");
+        let mappings = self.sim.smb_mappings().into_iter().map(|mapping| (mapping.remote, mapping.user));
+        let expected = model.mappings.iter();
+        let expected = expected.map(|(share, mapping)| (format!(r"\\files\{share}"), Some(mapping.user.to_owned())));
+        assert_eq!(mappings.collect::<BTreeMap<_, _>>(), expected.collect(), "the mappings");
         assert_eq!(crate::system_under_test::portals(self), model.initiator.portals, "the portals");
     }
 

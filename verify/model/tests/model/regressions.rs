@@ -36,14 +36,9 @@ fn link(source: &str, link: &str) -> Transition {
 }
 
 #[test]
-fn a_retry_during_an_outage_does_not_remove_a_mapping() {
-    replay([map(""), Event::SmbReachable(false).into(), map(""), map(""), Event::SmbReachable(true).into(), map("")]);
-}
-
-#[test]
-fn a_read_during_an_outage_does_not_remove_a_mapping() {
-    let read = call(Call::IsSymlink(plugins("d")));
-    replay([map(&plugins("d")), Event::SmbReachable(false).into(), read, map("")]);
+fn reads_and_retries_during_an_outage_do_not_remove_a_mapping() {
+    let (read, outage) = (call(Call::IsSymlink(plugins("d"))), |is_over| Event::SmbReachable(is_over).into());
+    replay([map(&plugins("d")), outage(false), read, map(""), map(""), outage(true), map("")]);
 }
 
 #[test]

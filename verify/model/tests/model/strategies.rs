@@ -1,4 +1,4 @@
-//! The strategies that choose the next transition: one that fits the current state, or is slightly invalid.
+//! The strategies that choose the next transition: a valid one for the current state, or a slightly invalid one.
 
 use std::rc::Rc;
 

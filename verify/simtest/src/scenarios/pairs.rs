@@ -12,7 +12,6 @@ use super::smb::{PASSWORD, map, server};
 use super::volume::TARGET;
 use super::{GIB, MakeRequest, boxed, path, volume};
 use crate::pair_sweep::Pair;
-use crate::request::Request;
 
 const ONE: DiskNumber = DiskNumber(1);
 const OTHER_TARGET: &str = r"C:\var\lib\kubelet\plugins\w";
@@ -39,197 +38,99 @@ fn slowly(node: Builder) -> Sim {
     node.timing(timing).build()
 }
 
-fn partition(_: &Sim) -> Box<dyn Request> {
-    boxed(PartitionDisk { disk: ONE })
+const PARTITION: MakeRequest = |_| boxed(PartitionDisk { disk: ONE });
+const OFFLINE: MakeRequest = |_| boxed(SetDiskState { disk: ONE, online: false });
+const ONLINE: MakeRequest = |_| boxed(SetDiskState { disk: ONE, online: true });
+const FORMAT: MakeRequest = |sim| boxed(FormatVolume { volume: volume(sim, 1) });
+const MOUNT: MakeRequest = |sim| boxed(MountVolume { volume: volume(sim, 1), target: path(TARGET) });
+const MOUNT_ELSEWHERE: MakeRequest = |sim| boxed(MountVolume { volume: volume(sim, 1), target: path(OTHER_TARGET) });
+const MOUNT_ANOTHER: MakeRequest = |sim| boxed(MountVolume { volume: volume(sim, 2), target: path(TARGET) });
+const UNMOUNT: MakeRequest = |sim| boxed(UnmountVolume { volume: volume(sim, 1), target: path(TARGET) });
+const RMDIR: MakeRequest = |_| boxed(Rmdir { path: path(TARGET), context: None, force: false });
+const RMDIR_WITH_FORCE: MakeRequest = |_| boxed(Rmdir { path: path(TARGET), context: None, force: true });
+const EMPTY_IT: MakeRequest = |_| boxed(RmdirContents { path: path(TARGET) });
+const MKDIR: MakeRequest = |_| boxed(Mkdir { path: path(TARGET), context: None });
+const MKDIR_BELOW: MakeRequest = |_| boxed(Mkdir { path: path(&format!(r"{TARGET}\below")), context: None });
+const RESIZE: MakeRequest = |sim| boxed(ResizeVolume { target: ResizeTarget::Volume(volume(sim, 1)), size: 0 });
+const LINK: MakeRequest = |_| boxed(CreateSymlink { source: path(OTHER_TARGET), target: path(TARGET) });
+const ANOTHER_LINK: MakeRequest =
+    |_| boxed(CreateSymlink { source: path(r"C:\var\lib\kubelet\pods"), target: path(TARGET) });
+const MAP_FOR_ONE: MakeRequest = |_| boxed(map(r"domain\user", PASSWORD, Some(TARGET)));
+const MAP_FOR_ANOTHER: MakeRequest = |_| boxed(map(r"domain\other", PASSWORD, Some(OTHER_TARGET)));
+const UNMAP: MakeRequest =
+    |_| boxed(RemoveSmbGlobalMapping { remote: UncPath::parse(r"\\files\one").expect("a remote path") });
+const START: MakeRequest = |_| boxed(StartService { name: ServiceName::parse("base").expect("a name") });
+const STOP: MakeRequest = |_| boxed(StopService { name: ServiceName::parse("base").expect("a name"), force: true });
+
+const fn pair(name: &'static str, build: fn() -> Sim, requests: [MakeRequest; 2]) -> Pair {
+    Pair { name, build, requests }
 }
 
-fn offline(_: &Sim) -> Box<dyn Request> {
-    boxed(SetDiskState { disk: ONE, online: false })
-}
-
-fn online(_: &Sim) -> Box<dyn Request> {
-    boxed(SetDiskState { disk: ONE, online: true })
-}
-
-fn format(sim: &Sim) -> Box<dyn Request> {
-    boxed(FormatVolume { volume: volume(sim, 1) })
-}
-
-fn mount(sim: &Sim) -> Box<dyn Request> {
-    boxed(MountVolume { volume: volume(sim, 1), target: path(TARGET) })
-}
-
-fn mount_elsewhere(sim: &Sim) -> Box<dyn Request> {
-    boxed(MountVolume { volume: volume(sim, 1), target: path(OTHER_TARGET) })
-}
-
-fn mount_another(sim: &Sim) -> Box<dyn Request> {
-    boxed(MountVolume { volume: volume(sim, 2), target: path(TARGET) })
-}
-
-fn unmount(sim: &Sim) -> Box<dyn Request> {
-    boxed(UnmountVolume { volume: volume(sim, 1), target: path(TARGET) })
-}
-
-fn rmdir(_: &Sim) -> Box<dyn Request> {
-    boxed(Rmdir { path: path(TARGET), context: None, force: false })
-}
-
-fn rmdir_with_force(_: &Sim) -> Box<dyn Request> {
-    boxed(Rmdir { path: path(TARGET), context: None, force: true })
-}
-
-fn empty(_: &Sim) -> Box<dyn Request> {
-    boxed(RmdirContents { path: path(TARGET) })
-}
-
-fn mkdir(_: &Sim) -> Box<dyn Request> {
-    boxed(Mkdir { path: path(TARGET), context: None })
-}
-
-fn mkdir_below(_: &Sim) -> Box<dyn Request> {
-    boxed(Mkdir { path: path(&format!(r"{TARGET}\below")), context: None })
-}
-
-fn resize(sim: &Sim) -> Box<dyn Request> {
-    boxed(ResizeVolume { target: ResizeTarget::Volume(volume(sim, 1)), size: 0 })
-}
-
-fn link(_: &Sim) -> Box<dyn Request> {
-    boxed(CreateSymlink { source: path(OTHER_TARGET), target: path(TARGET) })
-}
-
-fn another_link(_: &Sim) -> Box<dyn Request> {
-    boxed(CreateSymlink { source: path(r"C:\var\lib\kubelet\pods"), target: path(TARGET) })
-}
-
-fn map_for_one(_: &Sim) -> Box<dyn Request> {
-    boxed(map(r"domain\user", PASSWORD, Some(TARGET)))
-}
-
-fn map_for_another(_: &Sim) -> Box<dyn Request> {
-    boxed(map(r"domain\other", PASSWORD, Some(OTHER_TARGET)))
-}
-
-fn unmap(_: &Sim) -> Box<dyn Request> {
-    boxed(RemoveSmbGlobalMapping { remote: UncPath::parse(r"\\files\one").expect("a remote path") })
-}
-
-fn start(_: &Sim) -> Box<dyn Request> {
-    boxed(StartService { name: ServiceName::parse("base").expect("a name") })
-}
-
-fn stop(_: &Sim) -> Box<dyn Request> {
-    boxed(StopService { name: ServiceName::parse("base").expect("a name"), force: true })
-}
-
-const fn pair(name: &'static str, operation: &'static str, build: fn() -> Sim, requests: [MakeRequest; 2]) -> Pair {
-    Pair { name, operation, build, requests }
-}
+const RAW: fn() -> Sim = || os_sim::node().disk(GIB).build();
+const PARTITIONED: fn() -> Sim = || os_sim::node().disk(GIB).partitioned().build();
+const WITH_TARGET: fn() -> Sim = || ntfs().dir(TARGET).build();
+const MOUNTED: fn() -> Sim = || ntfs().mounted(TARGET).build();
+const GROWN: fn() -> Sim = || ntfs().grown_to(2 * GIB).build();
+const NO_DISK: fn() -> Sim = || os_sim::node().build();
 
 /// All pairs.
 pub const PAIRS: &[Pair] = &[
-    pair("PartitionDisk twice", "PartitionDisk", || os_sim::node().disk(GIB).build(), [partition, partition]),
-    pair(
-        "PartitionDisk and SetDiskState(offline)",
-        "PartitionDisk",
-        || os_sim::node().disk(GIB).build(),
-        [partition, offline],
-    ),
-    pair("SetDiskState both ways", "SetDiskState", || ntfs().build(), [online, offline]),
-    pair("FormatVolume twice", "FormatVolume", || os_sim::node().disk(GIB).partitioned().build(), [format, format]),
-    pair(
-        "FormatVolume and SetDiskState(offline)",
-        "FormatVolume",
-        || os_sim::node().disk(GIB).partitioned().build(),
-        [format, offline],
-    ),
+    pair("PartitionDisk twice", RAW, [PARTITION, PARTITION]),
+    pair("PartitionDisk and SetDiskState(offline)", RAW, [PARTITION, OFFLINE]),
+    pair("SetDiskState both ways", || ntfs().build(), [ONLINE, OFFLINE]),
+    pair("FormatVolume twice", PARTITIONED, [FORMAT, FORMAT]),
+    pair("FormatVolume and SetDiskState(offline)", PARTITIONED, [FORMAT, OFFLINE]),
     pair(
         "FormatVolume and MountVolume",
-        "FormatVolume",
         || os_sim::node().disk(GIB).partitioned().dir(TARGET).build(),
-        [format, mount],
+        [FORMAT, MOUNT],
     ),
-    pair("PartitionDisk twice, slowly", "PartitionDisk", || slowly(os_sim::node().disk(GIB)), [partition, partition]),
-    pair(
-        "PartitionDisk and SetDiskState(offline), slowly",
-        "PartitionDisk",
-        || slowly(os_sim::node().disk(GIB)),
-        [partition, offline],
-    ),
-    pair(
-        "FormatVolume twice, slowly",
-        "FormatVolume",
-        || slowly(os_sim::node().disk(GIB).partitioned()),
-        [format, format],
-    ),
+    pair("PartitionDisk twice, slowly", || slowly(os_sim::node().disk(GIB)), [PARTITION, PARTITION]),
+    pair("PartitionDisk and SetDiskState(offline), slowly", || slowly(os_sim::node().disk(GIB)), [PARTITION, OFFLINE]),
+    pair("FormatVolume twice, slowly", || slowly(os_sim::node().disk(GIB).partitioned()), [FORMAT, FORMAT]),
     pair(
         "FormatVolume and SetDiskState(offline), slowly",
-        "FormatVolume",
         || slowly(os_sim::node().disk(GIB).partitioned()),
-        [format, offline],
+        [FORMAT, OFFLINE],
     ),
     pair(
         "FormatVolume and MountVolume, slowly",
-        "FormatVolume",
         || slowly(os_sim::node().disk(GIB).partitioned().dir(TARGET)),
-        [format, mount],
+        [FORMAT, MOUNT],
     ),
-    pair(
-        "ResizeVolume and SetDiskState(offline), slowly",
-        "ResizeVolume",
-        || slowly(ntfs().grown_to(2 * GIB)),
-        [resize, offline],
-    ),
+    pair("ResizeVolume and SetDiskState(offline), slowly", || slowly(ntfs().grown_to(2 * GIB)), [RESIZE, OFFLINE]),
     pair(
         "ResizeVolume and UnmountVolume, slowly",
-        "ResizeVolume",
         || slowly(ntfs().mounted(TARGET).grown_to(2 * GIB)),
-        [resize, unmount],
+        [RESIZE, UNMOUNT],
     ),
-    pair(
-        "ResizeVolume and SetDiskState(offline)",
-        "ResizeVolume",
-        || ntfs().grown_to(2 * GIB).build(),
-        [resize, offline],
-    ),
-    pair("ResizeVolume twice", "ResizeVolume", || ntfs().grown_to(2 * GIB).build(), [resize, resize]),
-    pair("MountVolume and UnmountVolume", "MountVolume", || ntfs().dir(TARGET).build(), [mount, unmount]),
-    pair("UnmountVolume and MountVolume", "UnmountVolume", || ntfs().mounted(TARGET).build(), [unmount, mount]),
-    pair("MountVolume and Rmdir", "MountVolume", || ntfs().dir(TARGET).build(), [mount, rmdir]),
-    pair("MountVolume and Rmdir(with force)", "MountVolume", || ntfs().dir(TARGET).build(), [mount, rmdir_with_force]),
-    pair(
-        "UnmountVolume and Rmdir(with force)",
-        "UnmountVolume",
-        || ntfs().mounted(TARGET).build(),
-        [unmount, rmdir_with_force],
-    ),
-    pair("UnmountVolume and RmdirContents", "UnmountVolume", || ntfs().mounted(TARGET).build(), [unmount, empty]),
-    pair("MountVolume of two at one directory", "MountVolume", two, [mount, mount_another]),
-    pair("MountVolume of one at two directories", "MountVolume", two, [mount, mount_elsewhere]),
-    pair("MountVolume and SetDiskState(offline)", "MountVolume", two, [mount, offline]),
-    pair("Mkdir twice", "Mkdir", || os_sim::node().build(), [mkdir, mkdir]),
-    pair("Mkdir and Rmdir", "Mkdir", || os_sim::node().build(), [mkdir, rmdir]),
-    pair("CreateSymlink of two at one path", "CreateSymlink", || ntfs().build(), [link, another_link]),
-    pair("CreateSymlink and Rmdir", "CreateSymlink", || ntfs().build(), [link, rmdir]),
-    pair("CreateSymlink and Mkdir", "CreateSymlink", || ntfs().build(), [link, mkdir]),
-    pair("CreateSymlink and Mkdir below", "CreateSymlink", || ntfs().build(), [link, mkdir_below]),
-    pair("MountVolume and Mkdir below", "MountVolume", || ntfs().dir(TARGET).build(), [mount, mkdir_below]),
-    pair("UnmountVolume and Mkdir below", "UnmountVolume", || ntfs().mounted(TARGET).build(), [unmount, mkdir_below]),
-    pair("Mkdir and Mkdir below", "Mkdir", || os_sim::node().build(), [mkdir, mkdir_below]),
-    pair("Mkdir below and Rmdir", "Mkdir", || os_sim::node().dir(TARGET).build(), [mkdir_below, rmdir]),
-    pair("NewSmbGlobalMapping for two users", "NewSmbGlobalMapping", || server(0), [map_for_one, map_for_another]),
-    pair(
-        "NewSmbGlobalMapping for two, slowly",
-        "NewSmbGlobalMapping",
-        || server(2_000),
-        [map_for_one, map_for_another],
-    ),
-    pair("NewSmbGlobalMapping and RemoveSmbGlobalMapping", "NewSmbGlobalMapping", || server(0), [map_for_one, unmap]),
+    pair("ResizeVolume and SetDiskState(offline)", GROWN, [RESIZE, OFFLINE]),
+    pair("ResizeVolume twice", GROWN, [RESIZE, RESIZE]),
+    pair("MountVolume and UnmountVolume", WITH_TARGET, [MOUNT, UNMOUNT]),
+    pair("UnmountVolume and MountVolume", MOUNTED, [UNMOUNT, MOUNT]),
+    pair("MountVolume and Rmdir", WITH_TARGET, [MOUNT, RMDIR]),
+    pair("MountVolume and Rmdir(with force)", WITH_TARGET, [MOUNT, RMDIR_WITH_FORCE]),
+    pair("UnmountVolume and Rmdir(with force)", MOUNTED, [UNMOUNT, RMDIR_WITH_FORCE]),
+    pair("UnmountVolume and RmdirContents", MOUNTED, [UNMOUNT, EMPTY_IT]),
+    pair("MountVolume of two at one directory", two, [MOUNT, MOUNT_ANOTHER]),
+    pair("MountVolume of one at two directories", two, [MOUNT, MOUNT_ELSEWHERE]),
+    pair("MountVolume and SetDiskState(offline)", two, [MOUNT, OFFLINE]),
+    pair("Mkdir twice", NO_DISK, [MKDIR, MKDIR]),
+    pair("Mkdir and Rmdir", NO_DISK, [MKDIR, RMDIR]),
+    pair("CreateSymlink of two at one path", || ntfs().build(), [LINK, ANOTHER_LINK]),
+    pair("CreateSymlink and Rmdir", || ntfs().build(), [LINK, RMDIR]),
+    pair("CreateSymlink and Mkdir", || ntfs().build(), [LINK, MKDIR]),
+    pair("CreateSymlink and Mkdir below", || ntfs().build(), [LINK, MKDIR_BELOW]),
+    pair("MountVolume and Mkdir below", WITH_TARGET, [MOUNT, MKDIR_BELOW]),
+    pair("UnmountVolume and Mkdir below", MOUNTED, [UNMOUNT, MKDIR_BELOW]),
+    pair("Mkdir and Mkdir below", NO_DISK, [MKDIR, MKDIR_BELOW]),
+    pair("Mkdir below and Rmdir", || os_sim::node().dir(TARGET).build(), [MKDIR_BELOW, RMDIR]),
+    pair("NewSmbGlobalMapping for two users", || server(0), [MAP_FOR_ONE, MAP_FOR_ANOTHER]),
+    pair("NewSmbGlobalMapping for two, slowly", || server(2_000), [MAP_FOR_ONE, MAP_FOR_ANOTHER]),
+    pair("NewSmbGlobalMapping and RemoveSmbGlobalMapping", || server(0), [MAP_FOR_ONE, UNMAP]),
     pair(
         "StartService and StopService",
-        "StartService",
         || os_sim::node().service("base", "Base").slow(Duration::from_secs(2)).build(),
-        [start, stop],
+        [START, STOP],
     ),
 ];

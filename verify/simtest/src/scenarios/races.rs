@@ -18,7 +18,7 @@ use super::{GIB, Scenario, Spec, State, boxed, combine, path, volume};
 pub const COMPONENTS: &[&str] =
     &["pods", r"pods\a", r"pods\a\p", r"pods\a\p\d", r"pods\a\p\d\m", r"pods\a\p\new", r"pods\a\p\d\f"];
 
-/// Everything in kubelet's directory, and what is mounted there.
+/// Everything in kubelet's directory, and the volumes that are mounted there.
 const INSIDE: &[&str] = &[
     r"disk 0 partition 2 \var\lib\kubelet\",
     r"disk 0 partition 2 mounted at C:\var\lib\kubelet\",

@@ -1,24 +1,16 @@
 //! The clients' counts of calls, to be compared with the daemon's metrics.
 //!
-//! A call is named by its path without the leading slash, such as `v1.Disk/PartitionDisk`. A client process writes each
-//! event to its standard output before it continues, so that the events survive if it is killed.
+//! A call is named by its path without the leading slash, such as `v1.Disk/PartitionDisk`.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tonic::{Code, Status};
 
-/// The prefix of an event in a client process's output.
-const PREFIX: &str = "call event: ";
-
 /// The counts of all clients' calls, by path.
 #[derive(Default)]
-pub(crate) struct CallCounts {
-    calls: Mutex<BTreeMap<String, Counts>>,
-    /// Whether each event is written to standard output.
-    print_events: bool,
-}
+pub(crate) struct CallCounts(Mutex<BTreeMap<String, Counts>>);
 
 /// The counts of one path.
 #[derive(Default)]
@@ -31,67 +23,54 @@ struct Counts {
     abandoned: u64,
 }
 
-/// An event in the life of a call.
-pub(crate) enum CallEvent<'a> {
-    Sent(&'a str),
-    Answered(&'a str, &'a str),
-    Abandoned(&'a str),
+/// A call that was sent. Unless it is answered, it is abandoned when this is dropped.
+pub(crate) struct SentCall {
+    counts: Arc<CallCounts>,
+    call: String,
+    code: Option<Code>,
 }
 
-impl<'a> CallEvent<'a> {
-    /// Parses a line of a client process's output. Returns nothing if it is not an event.
-    pub(crate) fn parse(line: &'a str) -> Option<Self> {
-        let words: Vec<_> = line.strip_prefix(PREFIX)?.split(' ').collect();
-        match words[..] {
-            ["sent", call] => Some(Self::Sent(call)),
-            ["answered", call, code] => Some(Self::Answered(call, code)),
-            ["abandoned", call] => Some(Self::Abandoned(call)),
-            _ => None,
-        }
+impl SentCall {
+    /// Counts a call that is sent now.
+    pub(crate) fn new(counts: &Arc<CallCounts>, call: &str) -> Self {
+        counts.lock().entry(call.to_owned()).or_default().sent += 1;
+        Self { counts: Arc::clone(counts), call: call.to_owned(), code: None }
+    }
+
+    /// Counts the answer.
+    pub(crate) fn answered<T>(mut self, outcome: &Result<T, Status>) {
+        self.code = Some(outcome.as_ref().err().map_or(Code::Ok, Status::code));
     }
 }
 
-impl fmt::Display for CallEvent<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sent(call) => write!(f, "{PREFIX}sent {call}"),
-            Self::Answered(call, code) => write!(f, "{PREFIX}answered {call} {code}"),
-            Self::Abandoned(call) => write!(f, "{PREFIX}abandoned {call}"),
+impl Drop for SentCall {
+    fn drop(&mut self) {
+        let mut calls = self.counts.lock();
+        let counts = calls.entry(self.call.clone()).or_default();
+        match self.code {
+            Some(code) => *counts.answered.entry(name(code)).or_default() += 1,
+            None => counts.abandoned += 1,
         }
     }
 }
 
 impl CallCounts {
-    /// Creates counts that write each event to standard output.
-    pub(crate) fn printing_events() -> Self {
-        Self { print_events: true, ..Self::default() }
-    }
-
-    pub(crate) fn add_sent(&self, call: &str) {
-        self.add(&CallEvent::Sent(call));
-    }
-
-    pub(crate) fn add_answered<T>(&self, call: &str, outcome: &Result<T, Status>) {
-        let code = outcome.as_ref().err().map_or(Code::Ok, Status::code);
-        self.add(&CallEvent::Answered(call, &name(code)));
-    }
-
-    pub(crate) fn add_abandoned(&self, call: &str) {
-        self.add(&CallEvent::Abandoned(call));
-    }
-
-    pub(crate) fn add(&self, event: &CallEvent<'_>) {
+    /// Adds the counts of other calls.
+    pub(crate) fn add(&self, other: &Self) {
         let mut calls = self.lock();
-        if self.print_events {
-            println!("{event}");
+        for (call, other) in other.lock().iter() {
+            let counts = calls.entry(call.clone()).or_default();
+            counts.sent += other.sent;
+            counts.abandoned += other.abandoned;
+            for (code, answers) in &other.answered {
+                *counts.answered.entry(code.clone()).or_default() += answers;
+            }
         }
-        let (CallEvent::Sent(call) | CallEvent::Answered(call, _) | CallEvent::Abandoned(call)) = event;
-        let calls = calls.entry((*call).to_owned()).or_default();
-        match event {
-            CallEvent::Sent(_) => calls.sent += 1,
-            CallEvent::Answered(_, code) => *calls.answered.entry((*code).to_owned()).or_default() += 1,
-            CallEvent::Abandoned(_) => calls.abandoned += 1,
-        }
+    }
+
+    /// Returns how many calls have been abandoned.
+    pub(crate) fn abandoned(&self) -> u64 {
+        self.lock().values().map(|calls| calls.abandoned).sum()
     }
 
     /// Returns how many calls have been answered.
@@ -127,7 +106,7 @@ impl CallCounts {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Counts>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -157,64 +136,41 @@ impl fmt::Display for CallCounts {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use tonic::Status;
 
-    use super::{CallCounts, CallEvent};
+    use super::{CallCounts, SentCall};
 
     const CALL: &str = "v1.Disk/Rescan";
 
-    /// Returns the metrics of a daemon that has started and handled this many calls.
-    fn metrics(started: u64, handled: u64) -> String {
+    /// Compares the counts of a client with those of a daemon that has started and handled these numbers of calls.
+    fn assert_match(answered: u64, abandoned: u64, started: u64, handled: u64) {
         let labels = "grpc_method=\"Rescan\",grpc_service=\"v1.Disk\",grpc_type=\"unary\"";
-        format!(
+        let counts = Arc::new(CallCounts::default());
+        (0..answered).for_each(|_| SentCall::new(&counts, CALL).answered(&Ok::<(), Status>(())));
+        (0..abandoned).for_each(|_| drop(SentCall::new(&counts, CALL)));
+        counts.assert_match(&format!(
             "grpc_server_started_total{{{labels}}} {started}\n\
              grpc_server_handled_total{{grpc_code=\"OK\",{labels}}} {handled}\n"
-        )
-    }
-
-    fn counts(sent: u64, answered: u64, abandoned: u64) -> CallCounts {
-        let counts = CallCounts::default();
-        (0..sent).for_each(|_| counts.add_sent(CALL));
-        (0..answered).for_each(|_| counts.add_answered(CALL, &Ok::<(), Status>(())));
-        (0..abandoned).for_each(|_| counts.add_abandoned(CALL));
-        counts
+        ));
     }
 
     #[test]
     fn the_daemon_may_have_handled_an_abandoned_call_or_not() {
-        for handled in [2, 3] {
-            counts(3, 2, 1).assert_match(&metrics(handled, handled));
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "sent calls differ from answered and abandoned ones")]
-    fn a_call_without_an_answer_is_detected() {
-        counts(3, 2, 0).assert_match(&metrics(3, 3));
+        assert_match(2, 1, 2, 2);
+        assert_match(2, 1, 3, 3);
     }
 
     #[test]
     #[should_panic(expected = "the daemon handled 4")]
     fn a_call_that_the_daemon_handles_twice_is_detected() {
-        counts(3, 2, 1).assert_match(&metrics(4, 4));
+        assert_match(2, 1, 4, 4);
     }
 
     #[test]
     #[should_panic(expected = "the daemon has started calls that have not ended")]
     fn a_call_that_never_ends_is_detected() {
-        counts(3, 2, 1).assert_match(&metrics(3, 2));
-    }
-
-    #[test]
-    fn events_of_another_process_are_counted() {
-        let counts = CallCounts::default();
-        for event in
-            [CallEvent::Sent(CALL), CallEvent::Sent(CALL), CallEvent::Answered(CALL, "OK"), CallEvent::Abandoned(CALL)]
-        {
-            counts.add(&CallEvent::parse(&event.to_string()).expect("an event"));
-        }
-        assert_eq!(counts.to_string(), "2 calls sent, 1 answered, 1 abandoned");
-        assert_eq!(counts.answers(), 1);
-        assert!(CallEvent::parse("test a_test ... ok").is_none());
+        assert_match(2, 1, 3, 2);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -69,12 +69,7 @@ impl Daemon {
 
     /// Returns where it listens.
     pub(crate) fn location(&self) -> Location {
-        platform::location(&self.sockets())
-    }
-
-    /// Returns the folder of its sockets, which only Linux uses.
-    pub(crate) fn sockets(&self) -> PathBuf {
-        self.folder.path().join(SOCKETS)
+        platform::location(&self.folder.path().join(SOCKETS))
     }
 
     /// Returns its metrics endpoint.

@@ -1,7 +1,5 @@
 //! A request as HTTP/2 frames, to be cut off at any byte.
 
-use prost::Message;
-
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -9,9 +7,8 @@ const SETTINGS: u8 = 4;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// Returns all bytes of a connection with one request, a call such as `v1.Disk/PartitionDisk`.
-pub(crate) fn request(call: &str, message: &impl Message) -> Vec<u8> {
-    let message = message.encode_to_vec();
+/// Returns all bytes of a connection with one request: a call such as `v1.Disk/PartitionDisk`, and its encoded message.
+pub(crate) fn request(call: &str, message: &[u8]) -> Vec<u8> {
     // `:method: POST` and `:scheme: http` from HPACK's static table, then literals.
     let mut head = vec![0x83, 0x86];
     for (name, value) in [
@@ -25,7 +22,7 @@ pub(crate) fn request(call: &str, message: &impl Message) -> Vec<u8> {
         head.extend(text(value));
     }
     let length = u32::try_from(message.len()).expect("small");
-    let body = [&[0], &length.to_be_bytes()[..], &message].concat();
+    let body = [&[0], &length.to_be_bytes()[..], message].concat();
     [
         PREFACE.to_vec(),
         frame(SETTINGS, 0, 0, &[]),

@@ -19,7 +19,7 @@ impl Metrics {
     }
 
     /// Waits until all calls of these services have ended, for at most a minute, and returns the metrics.
-    pub(crate) async fn when_idle(&self, services: &[String]) -> String {
+    pub(crate) async fn when_idle(&self, services: &[&str]) -> String {
         let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             let text = self.get().await;

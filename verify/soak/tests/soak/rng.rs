@@ -6,10 +6,9 @@ use std::time::Duration;
 pub(crate) struct Rng(u64);
 
 impl Rng {
-    /// Seeds a generator with a client's number and this process's ID: the successor of a killed client must not repeat
-    /// its actions.
-    pub(crate) fn new(number: u32) -> Self {
-        Self(0x9e37_79b9_7f4a_7c15 ^ u64::from(number) ^ u64::from(std::process::id()) << 32)
+    /// Seeds a generator.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(0x9e37_79b9_7f4a_7c15 ^ seed)
     }
 
     /// Returns a number below `bound`.

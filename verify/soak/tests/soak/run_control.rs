@@ -18,11 +18,6 @@ pub(crate) struct RunControl {
 }
 
 impl RunControl {
-    /// Creates the state of a run in which each client ends after one cycle.
-    pub(crate) fn one_cycle() -> Self {
-        Self { stopping: AtomicBool::new(true), ..Self::default() }
-    }
-
     /// Asks all clients to end after their current cycle.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);

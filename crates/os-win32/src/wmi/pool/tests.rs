@@ -111,10 +111,8 @@ impl Session for Script {
 /// Returns a pool with one connection, which is idle.
 fn connected(script: &Script) -> Pool<Script> {
     let (pool, _) = script.pool();
+    assert!(script.calls().is_empty(), "a connection is made when it is first needed");
     pool.query("first", LONG).unwrap();
-    while lock(&pool.shared.queue).idle == 0 {
-        std::thread::yield_now();
-    }
     pool
 }
 
@@ -130,20 +128,6 @@ fn soon(clock: Monotonic) -> Time {
 }
 
 #[test]
-fn a_connection_is_made_when_first_needed_and_kept() {
-    let script = Script::default();
-    let (pool, _) = script.pool();
-    assert!(script.calls().is_empty());
-    for _ in 0..5 {
-        assert_eq!(pool.query("x", LONG).unwrap()[0].path, "x");
-        while lock(&pool.shared.queue).idle == 0 {
-            std::thread::yield_now();
-        }
-    }
-    assert_eq!(script.0.connections.load(Ordering::Relaxed), 1);
-}
-
-#[test]
 fn a_query_that_has_not_ended_at_its_deadline_times_out() {
     let script = Script::default();
     let (pool, clock) = script.pool();
@@ -153,64 +137,56 @@ fn a_query_that_has_not_ended_at_its_deadline_times_out() {
 
 #[test]
 fn a_method_that_has_not_ended_at_its_deadline_keeps_running_and_reports_its_end() {
-    let script = Script::default();
-    let (pool, clock) = script.pool();
-    let (_started, resume) = script.hang(Call::Execute);
-    let Ok(CallStatus::StillRunning(pending)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
-    let (ended, has_ended) = mpsc::channel();
-    pending.when_ended(Box::new(move || ended.send(()).unwrap()));
-    assert!(has_ended.try_recv().is_err(), "the method is still running");
-    drop(resume);
-    has_ended.recv().unwrap();
-}
-
-#[test]
-fn a_pending_method_that_has_ended_reports_its_end_at_once() {
-    let script = Script::default();
-    let (pool, clock) = script.pool();
-    let (_started, resume) = script.hang(Call::Execute);
-    let Ok(CallStatus::StillRunning(pending)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
-    drop(resume);
-    while lock(&pool.shared.queue).hung > 0 {
-        std::thread::yield_now();
+    for has_ended in [false, true] {
+        let script = Script::default();
+        let (pool, clock) = script.pool();
+        let (_started, resume) = script.hang(Call::Execute);
+        let Ok(CallStatus::StillRunning(pending)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
+        let (ended, reported) = mpsc::channel();
+        let report = Box::new(move || ended.send(()).unwrap());
+        if has_ended {
+            drop(resume);
+            while lock(&pool.shared.queue).hung() > 0 {
+                std::thread::yield_now();
+            }
+            pending.when_ended(report);
+            reported.try_recv().unwrap();
+        } else {
+            pending.when_ended(report);
+            assert!(reported.try_recv().is_err(), "the method is still running");
+            drop(resume);
+            reported.recv().unwrap();
+        }
     }
-    let (ended, has_ended) = mpsc::channel();
-    pending.when_ended(Box::new(move || ended.send(()).unwrap()));
-    has_ended.try_recv().unwrap();
 }
 
-#[test]
-fn a_request_that_has_not_started_at_its_deadline_never_runs() {
-    let script = Script::default();
-    let (pool, clock) = script.pool();
+/// Calls `act` while each connection of the pool runs a query that hangs.
+fn while_all_are_busy(script: &Script, pool: &Pool<Script>, act: impl FnOnce()) {
     let hung: Vec<_> = (0..MAX_CONNECTIONS).map(|_| script.hang(Call::Query)).collect();
     std::thread::scope(|scope| {
         for (started, _) in &hung {
             scope.spawn(|| pool.query("x", LONG));
             started.recv().unwrap();
         }
-        assert!(matches!(pool.call(method(), soon(clock)), Err(OsError::WMI_TIMED_OUT)));
+        act();
         drop(hung);
+    });
+}
+
+#[test]
+fn a_request_waits_for_a_connection_only_for_a_limited_time_and_then_never_runs() {
+    let script = Script::default();
+    let (mut pool, clock) = script.pool();
+    pool.start_timeout = Duration::from_millis(400);
+    while_all_are_busy(&script, &pool, || {
+        assert_eq!(pool.query("y", LONG), Err(OsError::WMI_TIMED_OUT));
+        // The deadline, and the limit of the pool.
+        for deadline in [soon(clock), LONG] {
+            assert!(matches!(pool.call(method(), deadline), Err(OsError::WMI_TIMED_OUT)));
+        }
     });
     pool.query("y", LONG).unwrap();
-    assert!(!script.calls().contains(&Call::Prepare), "the method was withdrawn");
-}
-
-#[test]
-fn a_request_waits_for_a_connection_only_for_a_limited_time() {
-    let script = Script::default();
-    let (mut pool, _) = script.pool();
-    pool.start_timeout = Duration::from_millis(200);
-    let hung: Vec<_> = (0..MAX_CONNECTIONS).map(|_| script.hang(Call::Query)).collect();
-    std::thread::scope(|scope| {
-        for (started, _) in &hung {
-            scope.spawn(|| pool.query("x", LONG));
-            started.recv().unwrap();
-        }
-        assert_eq!(pool.query("y", LONG), Err(OsError::WMI_TIMED_OUT));
-        assert!(matches!(pool.call(method(), LONG), Err(OsError::WMI_TIMED_OUT)));
-        drop(hung);
-    });
+    assert!(!script.calls().contains(&Call::Prepare), "the methods were withdrawn");
 }
 
 /// Makes `count` methods hang, for which nobody waits, until the returned senders are dropped.
@@ -236,7 +212,7 @@ fn a_connection_whose_call_never_returns_is_replaced() {
     while lock(&pool.shared.queue).threads > MAX_CONNECTIONS {
         std::thread::yield_now();
     }
-    assert_eq!(lock(&pool.shared.queue).methods, 0);
+    assert_eq!(lock(&pool.shared.queue).methods(), 0);
 }
 
 #[test]
@@ -246,109 +222,64 @@ fn methods_that_never_return_leave_a_connection_to_queries() {
     let most = MAX_CONNECTIONS + MAX_REPLACEMENTS - 1;
     let resume = hang_methods(&script, &pool, clock, most);
     assert!(matches!(pool.call(method(), soon(clock)), Err(OsError::WMI_TIMED_OUT)));
-    assert_eq!(lock(&pool.shared.queue).methods, most);
+    assert_eq!(lock(&pool.shared.queue).methods(), most);
     pool.query("x", LONG).unwrap();
     drop(resume);
     assert!(matches!(pool.call(method(), LONG), Ok(CallStatus::Done(_))));
 }
 
 #[test]
-fn a_slow_method_does_not_delay_other_requests() {
-    let script = Script::default();
-    let (pool, clock) = script.pool();
-    let (_started, resume) = script.hang(Call::Execute);
-    let Ok(CallStatus::StillRunning(_)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
-    pool.query("x", LONG).unwrap();
-    drop(resume);
-}
-
-#[test]
 fn a_request_to_a_full_queue_fails_at_once() {
     let script = Script::default();
     let (pool, _) = script.pool();
-    let hung: Vec<_> = (0..MAX_CONNECTIONS).map(|_| script.hang(Call::Query)).collect();
     std::thread::scope(|scope| {
-        for (started, _) in &hung {
-            scope.spawn(|| pool.query("x", LONG));
-            started.recv().unwrap();
-        }
-        for _ in 0..QUEUE_CAPACITY {
-            scope.spawn(|| pool.query("x", LONG).unwrap());
-        }
-        while lock(&pool.shared.queue).waiting.len() < QUEUE_CAPACITY {
-            std::thread::yield_now();
-        }
-        assert_eq!(pool.query("x", LONG), Err(OsError::WMI_QUEUE_FULL));
-        drop(hung);
+        while_all_are_busy(&script, &pool, || {
+            for _ in 0..QUEUE_CAPACITY {
+                scope.spawn(|| pool.query("x", LONG).unwrap());
+            }
+            while lock(&pool.shared.queue).waiting.len() < QUEUE_CAPACITY {
+                std::thread::yield_now();
+            }
+            assert_eq!(pool.query("x", LONG), Err(OsError::WMI_QUEUE_FULL));
+        });
     });
 }
 
+/// Each case starts with a pool that has one idle connection.
 #[test]
-fn a_query_is_repeated_on_a_new_connection_when_its_connection_is_broken() {
-    let script = Script::default();
-    let pool = connected(&script);
-    script.add(Call::Query, Step::Fail(OsError::RPC_SERVER_UNAVAILABLE));
-    assert_eq!(pool.query("y", LONG).unwrap()[0].path, "y");
-    assert_eq!(script.0.connections.load(Ordering::Relaxed), 2);
-}
-
-#[test]
-fn a_query_is_repeated_only_once() {
-    let script = Script::default();
-    let pool = connected(&script);
-    script.add(Call::Query, Step::Fail(OsError::WBEM_TRANSPORT_FAILURE));
-    script.add(Call::Query, Step::Fail(OsError::WBEM_TRANSPORT_FAILURE));
-    assert_eq!(pool.query("y", LONG), Err(OsError::WBEM_TRANSPORT_FAILURE));
-}
-
-#[test]
-fn a_method_that_may_have_been_sent_is_not_repeated() {
-    let script = Script::default();
-    let pool = connected(&script);
-    script.add(Call::Execute, Step::Fail(OsError::RPC_CALL_FAILED));
-    assert_eq!(pool.call(method(), LONG).err(), Some(OsError::RPC_CALL_FAILED));
-    assert_eq!(script.calls().iter().filter(|call| **call == Call::Execute).count(), 1);
-    assert!(matches!(pool.call(method(), LONG), Ok(CallStatus::Done(_))), "on a new connection");
-}
-
-#[test]
-fn a_connection_that_broke_while_idle_is_replaced_before_a_method_is_sent() {
-    let script = Script::default();
-    let pool = connected(&script);
-    script.add(Call::Prepare, Step::Fail(OsError::RPC_SERVER_UNAVAILABLE));
-    assert!(matches!(pool.call(method(), LONG), Ok(CallStatus::Done(Returned { code: 7, .. }))));
-    assert_eq!(script.calls().iter().filter(|call| **call == Call::Execute).count(), 1);
-}
-
-#[test]
-fn after_an_error_that_nobody_has_seen_a_new_connection_is_made() {
-    for call in [Call::Query, Call::Prepare, Call::Execute] {
+fn a_broken_connection_is_replaced_and_a_sent_method_is_not_repeated() {
+    let unknown = OsError(0x8001_0fff);
+    let query = |error| vec![(Call::Query, error)];
+    // The steps that fail, the result of the query or method, how often the method was sent, and the number of connections after
+    // another query.
+    for (steps, expected, sent, connections) in [
+        (query(OsError::RPC_SERVER_UNAVAILABLE), Ok(()), 0, 2),
+        (query(unknown), Ok(()), 0, 2),
+        (query(OsError::WBEM_INVALID_CLASS), Err(OsError::WBEM_INVALID_CLASS), 0, 1),
+        (
+            [query(OsError::WBEM_TRANSPORT_FAILURE), query(OsError::WBEM_TRANSPORT_FAILURE)].concat(),
+            Err(OsError::WBEM_TRANSPORT_FAILURE),
+            0,
+            2,
+        ),
+        (vec![(Call::Prepare, OsError::RPC_SERVER_UNAVAILABLE)], Ok(()), 1, 2),
+        (vec![(Call::Prepare, unknown)], Ok(()), 1, 2),
+        (vec![(Call::Execute, OsError::RPC_CALL_FAILED)], Err(OsError::RPC_CALL_FAILED), 1, 2),
+        (vec![(Call::Execute, unknown)], Err(unknown), 1, 2),
+        (vec![(Call::Post, OsError::SESSION_CREDENTIAL_CONFLICT)], Err(OsError::SESSION_CREDENTIAL_CONFLICT), 1, 1),
+    ] {
         let script = Script::default();
         let pool = connected(&script);
-        script.add(call, Step::Fail(OsError(0x8001_0fff)));
-        let _ = pool.call(method(), LONG);
-        pool.query("y", LONG).unwrap();
-        assert_eq!(script.0.connections.load(Ordering::Relaxed), 2, "{call:?}");
+        let is_method = steps[0].0 != Call::Query;
+        for (call, error) in &steps {
+            script.add(*call, Step::Fail(*error));
+        }
+        let result = if is_method { pool.call(method(), LONG).map(drop) } else { pool.query("y", LONG).map(drop) };
+        assert_eq!(result, expected, "{steps:?}");
+        assert_eq!(script.calls().iter().filter(|call| **call == Call::Execute).count(), sent, "{steps:?}");
+        pool.query("z", LONG).unwrap();
+        assert_eq!(script.0.connections.load(Ordering::Relaxed), connections, "{steps:?}");
     }
-}
-
-#[test]
-fn an_error_that_a_provider_posts_keeps_the_connection() {
-    let script = Script::default();
-    let pool = connected(&script);
-    script.add(Call::Post, Step::Fail(OsError::SESSION_CREDENTIAL_CONFLICT));
-    assert_eq!(pool.call(method(), LONG).err(), Some(OsError::SESSION_CREDENTIAL_CONFLICT));
-    pool.query("y", LONG).unwrap();
-    assert_eq!(script.0.connections.load(Ordering::Relaxed), 1);
-}
-
-#[test]
-fn an_error_of_the_request_keeps_the_connection() {
-    let script = Script::default();
-    let pool = connected(&script);
-    script.add(Call::Query, Step::Fail(OsError::WBEM_INVALID_CLASS));
-    assert_eq!(pool.query("y", LONG), Err(OsError::WBEM_INVALID_CLASS));
-    assert_eq!(script.calls(), [Call::Connect, Call::Query, Call::Query]);
 }
 
 #[test]

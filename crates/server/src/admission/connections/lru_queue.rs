@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::admission::connections::ConnectionId;
+use storage_ops::ClientId;
 
 /// What a connection without a call in flight has been used for. The first class is evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,13 +25,13 @@ pub(super) struct Rank {
 /// Connections without a call in flight, by class, within a class least recently used first.
 #[derive(Debug, Default)]
 pub(super) struct LruQueue {
-    entries: BTreeMap<Rank, ConnectionId>,
+    entries: BTreeMap<Rank, ClientId>,
     pushed: u64,
 }
 
 impl LruQueue {
     /// Adds a connection behind all others of its class.
-    pub(super) fn push(&mut self, id: ConnectionId, class: EvictionClass) -> Rank {
+    pub(super) fn push(&mut self, id: ClientId, class: EvictionClass) -> Rank {
         self.pushed += 1;
         let rank = Rank { class, pushed: self.pushed };
         self.entries.insert(rank, id);
@@ -43,13 +43,12 @@ impl LruQueue {
     }
 
     /// Removes and returns the connection to evict first.
-    pub(super) fn pop(&mut self) -> Option<(EvictionClass, ConnectionId)> {
+    pub(super) fn pop(&mut self) -> Option<(EvictionClass, ClientId)> {
         self.entries.pop_first().map(|(rank, id)| (rank.class, id))
     }
 
-    /// Returns the connections of a class, least recently used first.
-    pub(super) fn of_class(&self, class: EvictionClass) -> impl Iterator<Item = ConnectionId> {
-        let bounds = Rank { class, pushed: 0 }..=Rank { class, pushed: u64::MAX };
-        self.entries.range(bounds).map(|(_, id)| *id)
+    /// Returns how many connections of a class the queue has.
+    pub(super) fn count_of(&self, class: EvictionClass) -> usize {
+        self.entries.keys().filter(|rank| rank.class == class).count()
     }
 }

@@ -1,20 +1,17 @@
 //! Partitioning a disk.
 
-use os::abi::DiskAttributes;
 use os::{Access, Instance};
 
+use crate::devices::{Disk, PartitionTable, TableStyle, file_system};
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
-use crate::ops::disk::{bring_volumes_online, set_state, wait_for_volumes_online, while_online};
+use crate::node::run::Run;
+use crate::ops::disk::online::{bring_volumes_online, set_state, wait_for_volumes_online, while_online};
+use crate::provider::msft_storage;
+use crate::readings;
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, Stop, failed_precondition};
 use crate::types::DiskNumber;
-use crate::windows::disk_device::{Disk, PartitionTable, TableStyle};
-use crate::windows::fallback::{Fallback, SecondWay};
-use crate::windows::msft_storage::report;
-use crate::windows::{file_system, msft_storage, volume_device};
 
 /// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no partition table, and a
 /// basic data partition if it has no partition. A partitioned disk is left unchanged.
@@ -31,57 +28,56 @@ impl Operation for PartitionDisk {
     const COALESCE: Coalesce = Coalesce::InFlight;
 
     fn resource(&self) -> Option<Resource> {
-        Some(Resource::Disk(self.disk.0))
+        Some(Resource::Disk(self.disk))
     }
 
     fn describe(&self) -> String {
         format!("partition {}", self.disk)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Disk(self.disk.0)])
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+        Ok(vec![LockKey::Disk(self.disk)])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let disk = Disk::hold(&node.host, self.disk)?;
-        let table = self.known_table(node, ctx, &disk)?;
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        let disk = Disk::hold(run.os(), self.disk)?;
+        let table = Self::known_table(run, &disk)?;
         if !table.is_partitioned() {
             refuse_mbr(&table)?;
-            ctx.require_pool(PoolKind::Wmi)?;
+            run.require_pool(PoolKind::Wmi)?;
             let mut instance = None;
             if table.style == TableStyle::Raw {
-                while_online(node, ctx, &disk, || {
-                    instance =
-                        Some(msft_storage::initialize(&node.host, ctx, &disk, || needs_table(node, ctx, &disk))?);
+                while_online(run, &disk, || {
+                    instance = Some(msft_storage::initialize(run, &disk, || needs_table(run, &disk))?);
                     Ok(())
                 })?;
             }
             let mut is_new = false;
-            while_online(node, ctx, &disk, || {
-                is_new |= Self::add_partition(node, ctx, &disk, instance.take())?;
+            while_online(run, &disk, || {
+                is_new |= Self::add_partition(run, &disk, instance.take())?;
                 Ok(())
             })?;
-            let online = if is_new { Self::bring_new_volumes_online(node, ctx, &disk) } else { Ok(()) };
+            let online = if is_new { Self::bring_new_volumes_online(run, &disk) } else { Ok(()) };
             match online {
-                Err(error) if error.rerun.is_none() && error.kind != Kind::StillRunning => {
+                Err(Stop::Failed(error)) if error.kind != Kind::StillRunning => {
                     tracing::warn!(disk = self.disk.0, %error, "the new volume could not be brought online");
                 }
                 outcome => outcome?,
             }
-            let volumes = wait_for_volumes_online(node, ctx, &disk)?;
-            return bring_volumes_online(node, ctx, &disk, &volumes);
+            let volumes = wait_for_volumes_online(run, &disk)?;
+            return bring_volumes_online(run, &disk, &volumes);
         }
         // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive when it is brought
         // online.
-        if disk.reported_attributes(&node.host, ctx)? & DiskAttributes::OFFLINE != 0 {
+        if readings::disk::is_offline(run, &disk)? {
             return Ok(());
         }
-        let mut volumes = volume_device::data_volumes(&node.host, ctx, &disk)?;
-        if !volume_device::have_arrived(&volumes) {
-            ctx.require_pool(PoolKind::Arrivals)?;
-            volumes = volume_device::wait_for_volumes(&node.host, ctx, &disk)?;
+        let mut volumes = readings::volume::data_volumes(run, &disk)?;
+        if !readings::volume::have_arrived(&volumes) {
+            run.require_pool(PoolKind::Arrivals)?;
+            volumes = readings::volume::wait_for_volumes(run, &disk)?;
         }
-        bring_volumes_online(node, ctx, &disk, &volumes)
+        bring_volumes_online(run, &disk, &volumes)
     }
 }
 
@@ -96,8 +92,8 @@ fn refuse_mbr(table: &PartitionTable) -> OperationResult<()> {
     ))
 }
 
-/// Queries the partition table of a disk that may have none. An MBR without partitions and signature counts as none if the
-/// first sectors are blank. The storage provider, too, must report no partition table.
+/// Queries the partition table of a disk that may have no table. An MBR without partitions and signature counts as no
+/// table if the first sectors are blank. The storage provider, too, must report no partition table.
 fn table_or_none(disk: &Disk) -> OperationResult<PartitionTable> {
     let mut table = disk.partition_table()?;
     if table.style == TableStyle::BlankMbr && file_system::is_blank(&*disk.handle)? {
@@ -106,71 +102,58 @@ fn table_or_none(disk: &Disk) -> OperationResult<PartitionTable> {
     Ok(table)
 }
 
-/// Returns whether a disk needs a partition table: it has none, and no other content either, which is refused.
-fn needs_table(node: &Node, ctx: &OperationContext, held: &Disk) -> OperationResult<bool> {
+/// Returns whether a disk needs a partition table. Refuses a disk that has no partition table but other content.
+fn needs_table(run: Run<'_>, held: &Disk) -> RunResult<bool> {
     // Its content must be read, so the error of opening it counts.
-    let disk = Disk::open(&node.host, held.number, Access::GENERIC_READ)?;
+    let disk = Disk::open(run.os(), held.number, Access::GENERIC_READ)?;
     held.check_number()?;
     // Windows may not have read the table while the disk was offline.
     disk.update()?;
     if table_or_none(&disk)?.style != TableStyle::Raw {
         return Ok(false);
     }
-    refuse_content(node, ctx, &disk).map(|()| true)
+    refuse_content(run, &disk).map(|()| true)
 }
 
 /// Refuses a disk without a partition table that has the signature of a file system or container in its first sectors, or that
 /// of a container or backup partition table in its last ones: a partition table would overwrite it.
-fn refuse_content(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
-    let first = file_system::signature_on(&*disk.handle)
+fn refuse_content(run: Run<'_>, disk: &Disk) -> RunResult<()> {
+    let mut found = file_system::signature_on(&*disk.handle)
         .map_err(|code| OperationError::of(code, "the first sectors of the disk cannot be read"))?;
-    let last = || {
-        let size = disk.reported_size(&node.host, ctx)?;
-        file_system::signature_at_end_of(&*disk.handle, size)
-            .map_err(|code| OperationError::of(code, "the last sectors of the disk cannot be read"))
-    };
-    match first.map_or_else(last, |name| Ok(Some(name)))? {
+    if found.is_none() {
+        let size = readings::disk::size(run, disk)?;
+        found = file_system::signature_at_end_of(&*disk.handle, size)
+            .map_err(|code| OperationError::of(code, "the last sectors of the disk cannot be read"))?;
+    }
+    match found {
         None => Ok(()),
-        Some(name) => Err(OperationError::precondition(format!(
+        Some(name) => failed_precondition(format!(
             "the disk has no partition table but the signature of {name}, which csi-proxy does not overwrite; clear the disk"
-        ))),
+        )),
     }
 }
 
 impl PartitionDisk {
-    /// Returns the partition table. If Windows does not return it, partitions that the storage provider reports exist; that
-    /// it reports none is no evidence. Windows may not read the table of an offline disk, which is then brought online.
-    fn known_table(&self, node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<PartitionTable> {
-        let read = || table_or_none(&disk.reader(&node.host)?);
+    /// Returns the partition table. If Windows does not return it and the disk is offline, brings the disk online and
+    /// tries again: Windows may not read the table of an offline disk.
+    fn known_table(run: Run<'_>, disk: &Disk) -> RunResult<PartitionTable> {
+        let read = || table_or_none(&disk.reader(run.os())?);
         // A single error may be transient.
         let first = read().or_else(|_| read());
-        let known = node.host.or_second(SecondWay::Provider(ctx), Fallback::PartitionTable, first, || {
-            let table = report::partition_table(&node.host, ctx, self.disk)?;
-            if table.is_partitioned() {
-                return Ok(table);
-            }
-            Err(OperationError::precondition("the storage provider reports no partition, which is no evidence"))
-        });
+        let known = readings::disk::known_partition_table(run, disk.number, first);
         match known {
-            Err(error)
-                if error.rerun.is_none() && error.kind != Kind::NotFound && disk.is_offline().unwrap_or(false) =>
-            {
-                set_state(node, ctx, disk, true)?;
-                read()
+            Err(Stop::Failed(error)) if error.kind != Kind::NotFound && disk.is_offline().unwrap_or(false) => {
+                set_state(run, disk, true)?;
+                Ok(read()?)
             }
             known => known,
         }
     }
 
     /// Creates the partition, and returns true, unless another program has partitioned the disk.
-    fn add_partition(
-        node: &Node,
-        ctx: &OperationContext,
-        disk: &Disk,
-        known: Option<Instance>,
-    ) -> OperationResult<bool> {
+    fn add_partition(run: Run<'_>, disk: &Disk, known: Option<Instance>) -> RunResult<bool> {
         let table_now = || {
-            let reader = disk.reader(&node.host)?;
+            let reader = disk.reader(run.os())?;
             reader.update()?;
             reader.partition_table()
         };
@@ -180,20 +163,21 @@ impl PartitionDisk {
             return Ok(false);
         }
         refuse_mbr(&table)?;
-        msft_storage::create_partition(&node.host, ctx, disk, known)?;
-        let created =
-            node.host.poll(node.host.timeouts().arrival, || Ok(table_now()?.is_partitioned().then_some(())))?;
-        created.map(|()| true).ok_or_else(|| {
+        msft_storage::create_partition(run, disk, known)?;
+        let created = run.host().poll(run.timeouts().arrival, || -> OperationResult<_> {
+            Ok(table_now()?.is_partitioned().then_some(()))
+        })?;
+        Ok(created.map(|()| true).ok_or_else(|| {
             OperationError::precondition("Windows reported success, but no partition was found on the disk")
-        })
+        })?)
     }
 
     /// Brings the volumes of a disk that has just been partitioned online, as the Go program does, whether Windows has done
     /// that already or not.
-    fn bring_new_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
-        let table = disk.reader(&node.host)?.reported_table(&node.host, ctx)?;
+    fn bring_new_volumes_online(run: Run<'_>, disk: &Disk) -> RunResult<()> {
+        let table = readings::disk::partition_table(run, &disk.reader(run.os())?)?;
         for partition in table.data() {
-            msft_storage::bring_new_volume_online(&node.host, ctx, disk, partition)?;
+            msft_storage::bring_new_volume_online(run, disk, partition)?;
         }
         Ok(())
     }

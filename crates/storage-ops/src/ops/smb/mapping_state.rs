@@ -35,11 +35,20 @@ pub(crate) enum Step {
     /// Uses the mapping as it is, with a warning.
     UseWithWarning,
     /// Fails, and leaves the mapping as it is.
-    Refuse,
-    /// Removes the mapping, even if files are open on it, and makes it again.
-    Replace,
-    /// Removes the mapping unless files are open on it, and makes it again.
-    ReplaceUnlessInUse,
+    Refuse(Refusal),
+    /// Removes the mapping, which cannot be used because of this code, even if files are open on it, and makes it again.
+    Replace(OsError),
+    /// Removes the mapping, which cannot be used because of this code, unless files are open on it, and makes it again.
+    ReplaceUnlessInUse(OsError),
+}
+
+/// Why a request leaves an existing mapping as it is and fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    OtherUser,
+    OtherPassword,
+    /// The share cannot be read because of this code.
+    Unreadable(OsError),
 }
 
 impl MappingState {
@@ -48,15 +57,16 @@ impl MappingState {
         match self {
             Self::NotMapped => Step::Make,
             Self::Readable => Step::Use,
-            Self::OtherPassword if config.refuse_other_smb_passwords => Step::Refuse,
+            Self::OtherPassword if config.refuse_other_smb_passwords => Step::Refuse(Refusal::OtherPassword),
             Self::OtherPassword => Step::UseWithWarning,
             Self::OtherUser if config.share_smb_mappings => Step::Use,
-            Self::OtherUser | Self::Unreadable(_) => Step::Refuse,
+            Self::OtherUser => Step::Refuse(Refusal::OtherUser),
+            Self::Unreadable(code) => Step::Refuse(Refusal::Unreadable(code)),
             // Nothing can use the mapping any more, not even through a file that is open.
-            Self::CredentialsRefused(_) => Step::Replace,
+            Self::CredentialsRefused(code) => Step::Replace(code),
             // The server may fail over, or the mapping may have been used by a program that csi-proxy does not know of.
             // Files that are open may still be usable, so Windows must confirm that there are none.
-            Self::FromBeforeStart(_) | Self::ShareGone(_) => Step::ReplaceUnlessInUse,
+            Self::FromBeforeStart(code) | Self::ShareGone(code) => Step::ReplaceUnlessInUse(code),
         }
     }
 }
@@ -97,18 +107,17 @@ mod tests {
             Step::Make => "made",
             Step::Use => "used",
             Step::UseWithWarning => "used with a warning",
-            Step::Refuse => "kept; the request fails",
-            Step::Replace => "replaced, even if files are open on it",
-            Step::ReplaceUnlessInUse => "replaced unless files are open on it",
+            Step::Refuse(_) => "kept; the request fails",
+            Step::Replace(_) => "replaced, even if files are open on it",
+            Step::ReplaceUnlessInUse(_) => "replaced unless files are open on it",
         }
     }
 
-    /// Returns the rows of the table: the state, what happens to the mapping, the same with both flags, and its test.
-    fn rows(page: &str) -> Vec<[String; 4]> {
+    /// Returns the cells of the first table of states on a page.
+    fn rows(page: &str) -> Vec<Vec<String>> {
         let table = page.lines().skip_while(|line| !line.starts_with("| state |")).skip(2);
         let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
-        let rows = table.take_while(|line| line.starts_with('|')).map(cells);
-        rows.map(|cells: Vec<String>| [0, 2, 3, 4].map(|column: usize| cells[column].clone())).collect()
+        table.take_while(|line| line.starts_with('|')).map(cells).collect()
     }
 
     #[test]
@@ -120,15 +129,22 @@ mod tests {
             let with_flags = if with_flags == default { "" } else { text(with_flags) };
             [name(state), text(default), with_flags].map(str::to_owned)
         });
-        let rows = rows(page);
-        let found = rows.iter().map(|[state, default, flags, _]| [state, default, flags].map(String::clone));
+        let found = rows(page).into_iter().map(|cells| [0, 2, 3].map(|column: usize| cells[column].clone()));
         assert_eq!(found.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn the_documentation_names_the_tests_of_each_state() {
+        let page = include_str!("../../../../../docs/appendix-security.md");
         let tests = include_str!("../../../tests/operations/smb_states.rs");
-        for [state, _, _, test] in rows {
-            let names: Vec<&str> = test.split('`').skip(1).step_by(2).collect();
-            assert!(!names.is_empty(), "{state}");
-            for name in names {
-                assert!(tests.contains(&format!("fn {name}()")), "{state}: {name}");
+        let rows = rows(page);
+        let states: Vec<&str> = rows.iter().map(|cells| cells[0].as_str()).collect();
+        assert_eq!(states, STATES.map(name));
+        for cells in &rows {
+            let names: Vec<&str> = cells[1].split('`').skip(1).step_by(2).collect();
+            assert!(!names.is_empty(), "{}", cells[0]);
+            for test in names {
+                assert!(tests.contains(&format!("fn {test}()")), "{}: {test}", cells[0]);
             }
         }
     }

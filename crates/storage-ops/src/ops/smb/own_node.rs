@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use os::{Namespace, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::windows::Host;
-use crate::windows::wmi::{query, query_one};
+use crate::node::run::Run;
+use crate::provider::wmi::{query, query_one};
 
 /// The domain in which Windows writes IPv6 addresses in names.
 const IPV6_LITERAL: &str = ".ipv6-literal.net";
@@ -17,8 +17,8 @@ const IPV6_LITERAL: &str = ".ipv6-literal.net";
 /// Refuses `server`, the name or address of a server in lower case, if it is the node itself.
 ///
 /// Refuses a name with other characters than host names have too: Windows replaces, decodes or ignores some.
-pub(crate) fn refuse(host: &Host, server: &str) -> OperationResult<()> {
-    // What follows an `@` selects TLS and the port, for WebDAV.
+pub(crate) fn refuse(run: Run<'_>, server: &str) -> OperationResult<()> {
+    // The part after an `@` selects TLS and the port, for WebDAV.
     let (server, port) = server.split_once('@').map_or((server, None), |(server, port)| (server, Some(port)));
     let refused = |why: &str| {
         let reason = format!("{why}; a mapping without a user would use the rights of LocalSystem on the node itself");
@@ -31,8 +31,8 @@ pub(crate) fn refuse(host: &Host, server: &str) -> OperationResult<()> {
     }
     let server = server.trim_end_matches('.');
     let is_own = match address(server) {
-        Some(address) => is_local(address) || own_addresses(host)?.contains(&address),
-        None => is_localhost(server) || is_own_name(host, server)?,
+        Some(address) => is_local(address) || own_addresses(run)?.contains(&address),
+        None => is_localhost(server) || is_own_name(run, server)?,
     };
     if is_own { refused(&format!("{server} is this node")) } else { Ok(()) }
 }
@@ -47,8 +47,8 @@ fn is_localhost(server: &str) -> bool {
 }
 
 /// Returns whether the name is that of the node: its NetBIOS name or its host name, whatever domain follows.
-fn is_own_name(host: &Host, server: &str) -> OperationResult<bool> {
-    let computer = query_one(host, Namespace::CimV2, "SELECT * FROM Win32_ComputerSystem", "name of the node")?;
+fn is_own_name(run: Run<'_>, server: &str) -> OperationResult<bool> {
+    let computer = query_one(run, Namespace::CimV2, "SELECT * FROM Win32_ComputerSystem", "name of the node")?;
     let names: Vec<&str> = ["Name", "DNSHostName"].into_iter().filter_map(|name| computer.text(name)).collect();
     if names.is_empty() {
         return Err(OperationError::new(Kind::Internal, "WMI returned no name of the node"));
@@ -57,10 +57,10 @@ fn is_own_name(host: &Host, server: &str) -> OperationResult<bool> {
     Ok(names.iter().any(|name| name.eq_ignore_ascii_case(label) || name.eq_ignore_ascii_case(server)))
 }
 
-fn own_addresses(host: &Host) -> OperationResult<Vec<IpAddr>> {
+fn own_addresses(run: Run<'_>) -> OperationResult<Vec<IpAddr>> {
     let adapters = "SELECT * FROM Win32_NetworkAdapterConfiguration WHERE IPEnabled = TRUE";
     let mut addresses = Vec::new();
-    for adapter in query(host, Namespace::CimV2, adapters)? {
+    for adapter in query(run, Namespace::CimV2, adapters)? {
         let Some(Value::Array(texts)) = adapter.get("IPAddress") else { continue };
         for text in texts {
             let Value::Text(text) = text else { continue };
@@ -91,13 +91,13 @@ fn canonical(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the address in an "IPv4-compatible" one, `::a.b.c.d`. `::` and `::1` are none.
+/// Returns the IPv4 address in an "IPv4-compatible" IPv6 address, `::a.b.c.d`. `::` and `::1` are not IPv4-compatible.
 fn compatible(address: Ipv6Addr) -> Option<Ipv4Addr> {
     if address.is_loopback() || address.is_unspecified() { None } else { address.to_ipv4() }
 }
 
-/// Parses an IPv4 address as `inet_aton` does: one to four numbers, decimal, octal or hexadecimal, of which the last
-/// fills the rest of the address.
+/// Parses an IPv4 address as `inet_aton` does: one to four decimal, octal or hexadecimal numbers. The last number fills
+/// the rest of the address.
 fn ipv4(text: &str) -> Option<Ipv4Addr> {
     let parts: Vec<&str> = text.split('.').collect();
     let (last, first) = parts.split_last()?;

@@ -2,38 +2,32 @@
 
 use os::OsError;
 
-use super::mapping_state::MappingState;
+use super::mapping_state::Refusal;
 use crate::error::{Kind, OperationError};
-use crate::windows::error_class::ErrorClass;
+use crate::error_class::ErrorClass;
 
 /// Returns the error of a request that leaves an existing mapping as it is.
-pub(super) fn refusal(state: MappingState, share: &str) -> OperationError {
-    match state {
-        MappingState::OtherUser => OperationError::precondition(format!(
+pub(super) fn refusal(refusal: Refusal, share: &str) -> OperationError {
+    match refusal {
+        Refusal::OtherUser => OperationError::precondition(format!(
             "{share} is mapped for another user, and Windows allows one user per share; use the same user for all \
              volumes of the share on a node, map it by another name of the server, or allow sharing with \
              csi-proxy's flag -share-smb-mappings"
         )),
-        MappingState::OtherPassword => OperationError::precondition(format!(
+        Refusal::OtherPassword => OperationError::precondition(format!(
             "{share} is mapped with another password, and csi-proxy's flag -refuse-other-smb-passwords is set; \
              use the password it was mapped with, or remove the mapping when no pod uses it"
         )),
-        MappingState::CredentialsRefused(code)
-        | MappingState::FromBeforeStart(code)
-        | MappingState::ShareGone(code)
-        | MappingState::Unreadable(code) => unreadable(share, code),
-        MappingState::NotMapped | MappingState::Readable => {
-            OperationError::new(Kind::Internal, format!("a request for {share} was refused for no reason"))
-        }
+        Refusal::Unreadable(code) => unreadable(share, code),
     }
 }
 
-/// Returns the error of a mapping that cannot be read and that Windows did not remove.
-pub(super) fn kept(state: MappingState, share: &str, error: OperationError) -> OperationError {
+/// Returns the error of a mapping that cannot be read because of `code` and that Windows did not remove because of `error`.
+pub(super) fn kept(code: OsError, share: &str, error: OperationError) -> OperationError {
     if matches!(error.kind, Kind::StillRunning | Kind::Unavailable | Kind::Cancelled) {
         return error;
     }
-    let OperationError { reason, .. } = refusal(state, share);
+    let OperationError { reason, .. } = unreadable(share, code);
     OperationError { kind: Kind::FailedPrecondition, reason: format!("{reason}; it stays: {}", error.reason), ..error }
 }
 
@@ -62,7 +56,8 @@ pub(super) fn of_conflict(error: &OperationError, remaining: &[String]) -> Opera
     OperationError { reason, ..error.clone() }
 }
 
-/// Adds to the error of a mapping that was not created what its code means for an operator.
+/// Adds to the error of a mapping that was not created the meaning of its code for an operator. An unreachable server is a
+/// failed precondition, as `rpc/status.rs` explains.
 pub(super) fn of_creation(server: &str, error: OperationError) -> OperationError {
     let Some(code) = error.code.filter(|_| !matches!(error.kind, Kind::Unavailable | Kind::StillRunning)) else {
         return error;

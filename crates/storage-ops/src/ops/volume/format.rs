@@ -2,19 +2,16 @@
 
 use std::time::Duration;
 
-use crate::error::{OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
+use crate::devices::{FileSystem, volume};
+use crate::error::OperationError;
+use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
-use crate::ops::node_volumes;
+use crate::node::run::Run;
+use crate::provider::msft_storage;
+use crate::readings::{self, node_volumes};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed_precondition};
 use crate::types::VolumeId;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::SecondWay;
-use crate::windows::file_system::{self, FileSystem};
-use crate::windows::msft_storage;
-use crate::windows::volume_device;
 
 /// Formats a volume with NTFS. Succeeds without a change if the volume already has NTFS; another file system is an
 /// error.
@@ -39,25 +36,26 @@ impl Operation for FormatVolume {
         format!("format volume {}", self.volume)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Disk(volume_device::disk_of(&node.host, SecondWay::Refused, self.volume)?.0)])
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
+        // Only devices decide what is formatted.
+        Ok(vec![LockKey::Disk(volume::disk_of(node.host.os(), self.volume)?)])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        if !self.needs_format(node, ctx)? {
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        if !self.needs_format(run)? {
             return Ok(());
         }
-        match msft_storage::format_ntfs(&node.host, ctx, self.volume, || self.needs_format(node, ctx)) {
+        match caught(msft_storage::format_ntfs(run, self.volume, || self.needs_format(run)))? {
             // Formatting may still be running, so the disk stays locked for as long as formatting may take.
             Err(error) if error.is_of(ErrorClass::OutcomeUnknown) => {
-                self.wait_until_formatted(node, ctx, node.host.timeouts().format)?.ok_or(error)
+                self.wait_until_formatted(run, run.timeouts().format)?.ok_or(error.into())
             }
             outcome => {
                 outcome?;
-                let formatted = self.wait_until_formatted(node, ctx, node.host.timeouts().arrival)?;
-                formatted.ok_or_else(|| {
+                let formatted = self.wait_until_formatted(run, run.timeouts().arrival)?;
+                Ok(formatted.ok_or_else(|| {
                     OperationError::precondition("Windows reported success, but the volume has no NTFS file system")
-                })
+                })?)
             }
         }
     }
@@ -66,34 +64,28 @@ impl Operation for FormatVolume {
 impl FormatVolume {
     /// Returns whether the volume is raw, determined under the lock of its disk. Called again right before formatting,
     /// because another program may have formatted the volume.
-    fn needs_format(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
+    fn needs_format(&self, run: Run<'_>) -> RunResult<bool> {
         // Only devices decide what is formatted. The provider may add that the volume has a file system.
-        let disk = volume_device::disk_of(&node.host, SecondWay::Refused, self.volume)?;
-        ctx.ensure_locked(&LockKey::Disk(disk.0))?;
-        let detected = file_system::detect(&node.host, self.volume);
-        match file_system::or_reported(&node.host, SecondWay::Provider(ctx), self.volume, detected)? {
-            FileSystem::Raw => node_volumes::refuse_volume(node, SecondWay::Refused, self.volume).map(|()| true),
+        let disk = volume::disk_of(run.os(), self.volume)?;
+        run.ensure_locked(&LockKey::Disk(disk))?;
+        let detected = readings::file_system::detect(run.host(), self.volume);
+        match readings::file_system::or_reported(run, self.volume, detected)? {
+            FileSystem::Raw => node_volumes::refuse_volume(run.without_provider(), self.volume).map(|()| true),
             FileSystem::Ntfs => Ok(false),
-            FileSystem::Other(name) => Err(OperationError::precondition(format!(
+            FileSystem::Other(name) => failed_precondition(format!(
                 "the volume has the file system {name}, which csi-proxy does not overwrite"
-            ))),
+            )),
         }
     }
 
     /// Waits until the volume has NTFS. Returns `None` if that takes too long.
-    fn wait_until_formatted(
-        &self,
-        node: &Node,
-        ctx: &OperationContext,
-        timeout: Duration,
-    ) -> OperationResult<Option<()>> {
-        let way = SecondWay::Provider(ctx);
+    fn wait_until_formatted(&self, run: Run<'_>, timeout: Duration) -> RunResult<Option<()>> {
         let mut unreadable = None;
-        let formatted = node.host.poll(timeout, || {
+        let formatted = run.host().poll(timeout, || -> RunResult<_> {
             // While a volume is formatted it is locked and then dismounted.
-            let found = match file_system::detect(&node.host, self.volume) {
+            let found = match readings::file_system::detect(run.host(), self.volume) {
                 Err(error) if error.is_of(ErrorClass::VolumeChanging) => Err(error),
-                detected => file_system::or_reported(&node.host, way, self.volume, detected),
+                detected => caught(readings::file_system::or_reported(run, self.volume, detected))?,
             };
             match found {
                 Ok(found) => {
@@ -105,11 +97,11 @@ impl FormatVolume {
                     unreadable = Some(error);
                     Ok(None)
                 }
-                Err(error) => Err(error),
+                Err(error) => Err(error.into()),
             }
         })?;
         match (formatted, unreadable) {
-            (None, Some(error)) => Err(error),
+            (None, Some(error)) => Err(error.into()),
             (formatted, _) => Ok(formatted),
         }
     }

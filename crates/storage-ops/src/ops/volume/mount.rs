@@ -1,24 +1,22 @@
 //! Mounting a volume at a directory, and unmounting it.
 
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
-use os::{Handle, OsError, OsResult, U16Str, U16String};
+use os::{Handle, OsError, OsResult, U16String};
 
+use crate::devices::{Link, buffer};
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::host::Fallback;
 use crate::node::Node;
-use crate::ops::node_volumes;
+use crate::node::run::Run;
 use crate::ops::volume::disk_lock_key;
-use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE};
+use crate::paths::opening::OPEN_NO_DELETE_SHARE;
+use crate::paths::refused_links;
+use crate::paths::working_directories::EntryRef;
+use crate::provider::report;
+use crate::readings::{self, node_volumes};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed, failed_precondition};
 use crate::types::{HostPath, VolumeId};
-use crate::windows::disk_device::OPEN_FOR_QUERY;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::{Fallback, SecondWay};
-use crate::windows::msft_storage::report;
-use crate::windows::reparse_point::Link;
-use crate::windows::{buffer, volume_device};
 
 /// Mounts a volume at an empty directory. Succeeds without a change if the volume is already mounted there. A volume
 /// that the node itself uses is refused.
@@ -45,16 +43,16 @@ impl Operation for MountVolume {
         format!("mount volume {} at {}", self.volume, self.target)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         node.directories.check_entry(&self.target, None)?;
         Ok(vec![LockKey::Path(self.target.entry_key()), disk_lock_key(node, self.volume)?])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
-        // A container must not get access to a volume of the node, such as the system volume.
-        node_volumes::refuse_volume(node, SecondWay::Provider(ctx), self.volume)?;
-        let entry = node.directories.entry(node.host.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        readings::volume::locked_disk_of(run, self.volume)?;
+        // A container must not get access to a volume of the run.node(), such as the system volume.
+        node_volumes::refuse_volume(run, self.volume)?;
+        let entry = run.node().directories.entry(run.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
         // Held without sharing deletion until the end, so that the path keeps leading to this directory.
         let mut target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
         let path = entry.win32_path()?;
@@ -65,20 +63,20 @@ impl Operation for MountVolume {
             None => {}
             Some(link) => match link.volume() {
                 Some(mounted) if mounted == self.volume => return Ok(()),
-                Some(mounted) if is_present(node, ctx, mounted)? => {
-                    return Err(OperationError::precondition(format!("volume {mounted} is mounted at that path")));
+                Some(mounted) if readings::volume::exists(run, mounted)? => {
+                    return failed_precondition(format!("volume {mounted} is mounted at that path"));
                 }
                 // The mount point is stale: its volume no longer exists.
                 Some(mounted) => {
-                    ctx.begin_mutation()?;
-                    remove_mount_point(node, ctx, &entry, target, mounted)?;
+                    run.begin_mutation()?;
+                    remove_mount_point(run, &entry, target, mounted)?;
                     target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
                 }
-                None => return Err(link.refused(entry.leaf().display())),
+                None => return failed(refused_links::refusal_of(&link, entry.leaf().display())),
             },
         }
-        ctx.begin_mutation()?;
-        let (os, volume) = (node.host.os(), self.volume.to_windows());
+        run.begin_mutation()?;
+        let (os, volume) = (run.os(), self.volume.to_windows());
         // Without this list, a mount that came to be elsewhere could not be undone.
         let before = os.volume_paths(&volume)?;
         match os.set_volume_mount_point(&path, &volume) {
@@ -89,11 +87,11 @@ impl Operation for MountVolume {
                 }
                 // A handle does not prevent the directory from becoming a link, and no document says whether Windows
                 // follows it.
-                self.undo_elsewhere(node, &before)?;
-                is_mounted.and(Err(not_mounted()))
+                self.undo_elsewhere(run.node(), &before)?;
+                is_mounted.and(Err(not_mounted()))?
             }
             Err(code) if is_refusal(code) => Err(code.into()),
-            Err(code) => self.mount_otherwise(node, ctx, &entry, target, &before, code),
+            Err(code) => self.mount_otherwise(run, &entry, target, &before, code),
         }
     }
 }
@@ -115,28 +113,27 @@ impl MountVolume {
     /// No document says how the mount manager opens the directory.
     fn mount_otherwise(
         &self,
-        node: &Node,
-        ctx: &OperationContext,
+        run: Run<'_>,
         entry: &EntryRef,
         target: Box<dyn Handle>,
         before: &[U16String],
         code: OsError,
-    ) -> OperationResult<()> {
+    ) -> RunResult<()> {
         // The first attempt may have had an effect, in spite of its code.
         if self.is_mounted_at(&*target)? {
             return Ok(());
         }
-        ctx.require_pool(PoolKind::Wmi)?;
-        node.host.fallbacks().record(Fallback::Mount, code);
-        let (os, volume, path) = (node.host.os(), self.volume.to_windows(), entry.win32_path()?);
-        let added = report::add_access_path(&node.host, ctx, self.volume, &without_backslash(&path));
+        run.require_pool(PoolKind::Wmi)?;
+        run.host().fallbacks.record(Fallback::Mount, code);
+        let (os, volume, path) = (run.os(), self.volume.to_windows(), entry.win32_path()?);
+        let added = report::change_access_path(run, self.volume, "AddAccessPath", &path);
         if self.is_mounted_at(&*target)? {
             return Ok(());
         }
-        self.undo_elsewhere(node, before)?;
+        self.undo_elsewhere(run.node(), before)?;
         let failed = added.err().unwrap_or_else(not_mounted);
         if code != OsError::SHARING_VIOLATION || failed.kind == Kind::StillRunning {
-            return Err(after(code, failed));
+            return Err(after(code, failed).into());
         }
         drop(target);
         let mounted = os.set_volume_mount_point(&path, &volume);
@@ -145,16 +142,16 @@ impl MountVolume {
         if is_mounted == Ok(true) {
             return Ok(());
         }
-        self.undo_elsewhere(node, before)?;
+        self.undo_elsewhere(run.node(), before)?;
         mounted?;
-        is_mounted.and(Err(not_mounted()))
+        is_mounted.and(Err(not_mounted()))?
     }
 
     /// Unmounts the volume from the directories that are not in the list `before`: another process has replaced the target.
     fn undo_elsewhere(&self, node: &Node, before: &[U16String]) -> OperationResult<()> {
         let paths = node.host.os().volume_paths(&self.volume.to_windows())?;
         let elsewhere = paths.iter().filter(|path| !before.contains(path));
-        // One that cannot be unmounted must not keep the others.
+        // A path that cannot be unmounted must not prevent the unmounting of the others.
         let undone: Vec<_> = elsewhere.map(|path| node.host.os().delete_volume_mount_point(path)).collect();
         Ok(undone.into_iter().collect::<OsResult<()>>()?)
     }
@@ -162,12 +159,7 @@ impl MountVolume {
 
 /// Returns the error of a fallback that failed after the first had failed with `code`.
 fn after(code: OsError, failed: OperationError) -> OperationError {
-    if failed.kind == Kind::StillRunning { failed } else { OperationError::from(code).and_second(&failed) }
-}
-
-/// Returns `path` as the storage provider expects it.
-fn without_backslash(path: &U16Str) -> String {
-    path.to_string_lossy().trim_end_matches('\\').to_owned()
+    if failed.kind == Kind::StillRunning { failed } else { OperationError::from(code).with_failed_fallback(&failed) }
 }
 
 fn not_mounted() -> OperationError {
@@ -177,54 +169,30 @@ fn not_mounted() -> OperationError {
 
 /// Removes the mount point of `volume` at `entry`, which is open as `target`, like [`MountVolume::mount_otherwise`]. While
 /// the directory is not held, a container can make its path lead to another mount point of the same name (docs/security.md).
-fn remove_mount_point(
-    node: &Node,
-    ctx: &OperationContext,
-    entry: &EntryRef,
-    target: Box<dyn Handle>,
-    volume: VolumeId,
-) -> OperationResult<()> {
-    let (os, path) = (node.host.os(), entry.win32_path()?);
+fn remove_mount_point(run: Run<'_>, entry: &EntryRef, target: Box<dyn Handle>, volume: VolumeId) -> RunResult<()> {
+    let (os, path) = (run.os(), entry.win32_path()?);
     let Err(code) = os.delete_volume_mount_point(&path) else { return Ok(()) };
     let is_removed = |directory: &dyn Handle| Ok::<_, OsError>(Link::of(directory)?.is_none());
     if is_removed(&*target)? {
         return Ok(());
     }
-    ctx.require_pool(PoolKind::Wmi)?;
-    node.host.fallbacks().record(Fallback::Unmount, code);
-    let removed = report::remove_access_path(&node.host, ctx, volume, &without_backslash(&path));
+    run.require_pool(PoolKind::Wmi)?;
+    run.host().fallbacks.record(Fallback::Unmount, code);
+    let removed = report::change_access_path(run, volume, "RemoveAccessPath", &path);
     if is_removed(&*target)? {
         return Ok(());
     }
     let failed = removed.err().unwrap_or_else(|| OperationError::precondition("the directory is still a mount point"));
     if code != OsError::SHARING_VIOLATION || failed.kind == Kind::StillRunning {
-        return Err(after(code, failed));
+        return Err(after(code, failed).into());
     }
     drop(target);
     let removed = os.delete_volume_mount_point(&path);
     if is_removed(&*entry.open()?)? { Ok(()) } else { Ok(removed?) }
 }
 
-/// Returns whether the volume exists: whether Windows can open it or lists it or, if there is no list, the storage provider
-/// knows it. Whether it does not exist, only Windows decides.
-///
-/// The list comes second because its length is the number of volumes of the node.
-fn is_present(node: &Node, ctx: &OperationContext, volume: VolumeId) -> OperationResult<bool> {
-    let Err(opened) = node.host.os().open(&volume.device(), &OPEN_FOR_QUERY) else { return Ok(true) };
-    let listed = node.host.os().volumes().map_err(OperationError::from);
-    let listed = listed.map(|names| names.iter().any(|name| VolumeId::from_windows(name) == Some(volume)));
-    let way = SecondWay::Provider(ctx);
-    let second = || report::volume(&node.host, way, volume).map(|_| true);
-    if node.host.or_second(way, Fallback::VolumeList, listed, second)? {
-        return Ok(true);
-    }
-    if ErrorClass::DeviceRemoved.contains(opened) {
-        return Ok(false);
-    }
-    Err(OperationError::of(opened, format!("it cannot be determined whether volume {volume} exists")))
-}
-
-/// Writes the cache of a volume to its disk and removes its mount point, but not the directory.
+/// Writes the cache of a volume to its disk (`FlushFileBuffers`), and then removes its mount point
+/// (`DeleteVolumeMountPoint`), but not the directory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UnmountVolume {
     /// The volume.
@@ -248,7 +216,7 @@ impl Operation for UnmountVolume {
         format!("unmount volume {} from {}", self.volume, self.target)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         node.directories.check_entry(&self.target, None)?;
         let mut keys = vec![LockKey::Path(self.target.entry_key())];
         // A mount point can be removed after its volume. If the volume exists after all, `run` requests a rerun,
@@ -257,22 +225,22 @@ impl Operation for UnmountVolume {
         Ok(keys)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let entry = node.directories.entry(node.host.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        let entry = run.node().directories.entry(run.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
         let target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
         match Link::of(&*target)?.and_then(|link| link.volume()) {
             Some(mounted) if mounted == self.volume => {}
             Some(mounted) => {
-                return Err(OperationError::precondition(format!("volume {mounted} is mounted at that path")));
+                return failed_precondition(format!("volume {mounted} is mounted at that path"));
             }
-            None => return Err(OperationError::precondition("no volume is mounted at that path")),
+            None => return failed_precondition("no volume is mounted at that path"),
         }
-        if is_present(node, ctx, self.volume)? {
-            volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
-            ctx.begin_mutation()?;
-            volume_device::flush(&node.host, ctx, self.volume)?;
+        if readings::volume::exists(run, self.volume)? {
+            readings::volume::locked_disk_of(run, self.volume)?;
+            run.begin_mutation()?;
+            readings::volume::flush(run, self.volume)?;
         }
-        ctx.begin_mutation()?;
-        remove_mount_point(node, ctx, &entry, target, self.volume)
+        run.begin_mutation()?;
+        remove_mount_point(run, &entry, target, self.volume)
     }
 }

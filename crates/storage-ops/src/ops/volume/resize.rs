@@ -2,24 +2,22 @@
 
 use std::cmp::Ordering;
 
-use os::abi::{ControlCode, FsFullSizeInformation};
-use os::{Access, FsInfo, Open, Options, OsError};
-use zerocopy::{FromZeros, IntoBytes};
+use os::OsError;
+use os::abi::ControlCode;
+use zerocopy::IntoBytes;
 
-use crate::error::{OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
+use crate::devices::disk::MIB;
+use crate::devices::volume::OPEN_FOR_CHANGE;
+use crate::devices::{Disk, FileSystem, Partition, PartitionTable, TableStyle, buffer, file_system, volume};
+use crate::error::OperationError;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
-use crate::ops::node_volumes;
+use crate::node::run::Run;
 use crate::ops::volume::{ListVolumesOnDisk, disk_lock_key};
+use crate::provider::msft_storage;
+use crate::readings::{self, node_volumes};
+use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed_precondition};
 use crate::types::{DiskNumber, VolumeId};
-use crate::windows::disk_device::{Disk, MIB, Partition, PartitionTable, TableStyle};
-use crate::windows::fallback::{Fallback, SecondWay};
-use crate::windows::file_system::{self, FileSystem};
-use crate::windows::volume_device;
-use crate::windows::{buffer, msft_storage};
 
 /// The volume to resize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,7 +48,7 @@ impl Operation for ResizeVolume {
     fn resource(&self) -> Option<Resource> {
         Some(match self.target {
             ResizeTarget::Volume(volume) => Resource::Volume(volume.to_string()),
-            ResizeTarget::FirstVolumeOfDisk(disk) => Resource::Disk(disk.0),
+            ResizeTarget::FirstVolumeOfDisk(disk) => Resource::Disk(disk),
         })
     }
 
@@ -65,36 +63,36 @@ impl Operation for ResizeVolume {
         }
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![match self.target {
             ResizeTarget::Volume(volume) => disk_lock_key(node, volume)?,
-            ResizeTarget::FirstVolumeOfDisk(disk) => LockKey::Disk(disk.0),
+            ResizeTarget::FirstVolumeOfDisk(disk) => LockKey::Disk(disk),
         }])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
         let volume = match self.target {
             ResizeTarget::Volume(volume) => volume,
             // The list is never empty.
-            ResizeTarget::FirstVolumeOfDisk(disk) => ListVolumesOnDisk { disk, partition: 0 }.run(node, ctx)?[0],
+            ResizeTarget::FirstVolumeOfDisk(disk) => ListVolumesOnDisk { disk, partition: 0 }.run(run)?[0],
         };
-        let number = volume_device::locked_disk_of(&node.host, volume, ctx)?;
-        let disk = Disk::open_for_read(&node.host, number)?;
-        update(node, ctx, &disk)?;
-        let extent = volume_device::extent(&node.host, SecondWay::Provider(ctx), volume)?;
-        if extent.disk_number != number.0 {
-            return Err(OperationError::precondition(format!("the disk of the volume is no longer {number}")));
+        let number = readings::volume::locked_disk_of(run, volume)?;
+        let disk = Disk::open_for_read(run.os(), number)?;
+        readings::disk::update(run, &disk)?;
+        let extent = readings::volume::extent(run, volume)?;
+        if DiskNumber(extent.disk_number) != number {
+            return failed_precondition(format!("the disk of the volume is no longer {number}"));
         }
-        let table = disk.reported_table(&node.host, ctx)?;
+        let table = readings::disk::partition_table(run, &disk)?;
         let partition = table.partitions.iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
         let partition =
             *partition.ok_or_else(|| OperationError::precondition("no partition begins where the volume begins"))?;
-        if let Some(size) = self.new_size(node, ctx, &disk, &table, &partition)? {
-            ctx.require_pool(PoolKind::Wmi)?;
-            refuse_volume_of_node(node, ctx, volume)?;
-            grow(node, ctx, &disk, &partition, volume, size)?;
+        if let Some(size) = self.new_size(run, &disk, &table, &partition)? {
+            run.require_pool(PoolKind::Wmi)?;
+            refuse_volume_of_node(run, volume)?;
+            grow(run, &disk, &partition, volume, size)?;
         }
-        fill_partition(node, ctx, volume)
+        fill_partition(run, volume)
     }
 }
 
@@ -105,33 +103,32 @@ impl ResizeVolume {
     /// it analyses the fragmentation of the volume; that may take longer than a driver waits.
     fn new_size(
         &self,
-        node: &Node,
-        ctx: &OperationContext,
+        run: Run<'_>,
         disk: &Disk,
         table: &PartitionTable,
         partition: &Partition,
-    ) -> OperationResult<Option<u64>> {
+    ) -> RunResult<Option<u64>> {
         if self.size != 0 && self.size < partition.length + MIB {
             return Ok(None);
         }
         let end = match end_of_space(table, partition) {
             Some(end) => end,
             // The last mebibyte has the backup partition table.
-            None => disk.reported_size(&node.host, ctx)?.saturating_sub(MIB),
+            None => readings::disk::size(run, disk)?.saturating_sub(MIB),
         };
         let end = if table.style == TableStyle::Mbr { end.min(end_of_mbr(disk)) } else { end };
         let max = (end / MIB * MIB).saturating_sub(partition.offset);
         if self.size.saturating_sub(max) >= MIB {
             let reason = format!("{} bytes were requested, but the partition can have at most {max}", self.size);
-            return Err(OperationError::precondition(reason));
+            return failed_precondition(reason);
         }
         let size = if self.size == 0 { max } else { self.size.min(max) };
         Ok((size >= partition.length + MIB).then_some(size))
     }
 }
 
-/// Returns the offset up to which a partition can grow: that of the next one, or the end of the extended partition that it
-/// is in. `None` means the end of the disk.
+/// Returns the offset up to which a partition can grow: the offset of the next partition, or the end of the extended
+/// partition that contains it. `None` means the end of the disk.
 fn end_of_space(table: &PartitionTable, partition: &Partition) -> Option<u64> {
     let end = |other: &Partition| other.offset.saturating_add(other.length);
     let limit = |other: &Partition| match other.offset.cmp(&partition.offset) {
@@ -149,64 +146,50 @@ fn end_of_mbr(disk: &Disk) -> u64 {
 }
 
 /// Refuses to grow a volume that the node itself uses: that cannot be undone.
-fn refuse_volume_of_node(node: &Node, ctx: &OperationContext, volume: VolumeId) -> OperationResult<()> {
-    node_volumes::refuse_volume(node, SecondWay::Provider(ctx), volume)
+fn refuse_volume_of_node(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
+    node_volumes::refuse_volume(run, volume)
 }
 
 /// Grows the partition to `size` bytes, together with its file system. The storage provider may refuse it.
-fn grow(
-    node: &Node,
-    ctx: &OperationContext,
-    disk: &Disk,
-    partition: &Partition,
-    volume: VolumeId,
-    size: u64,
-) -> OperationResult<()> {
-    msft_storage::resize(&node.host, ctx, disk, partition, size)?;
-    update(node, ctx, disk)?;
-    let grown = node.host.poll(node.host.timeouts().arrival, || {
-        let extent = volume_device::extent(&node.host, SecondWay::Provider(ctx), volume)?;
+fn grow(run: Run<'_>, disk: &Disk, partition: &Partition, volume: VolumeId, size: u64) -> RunResult<()> {
+    msft_storage::resize(run, disk, partition, size)?;
+    readings::disk::update(run, disk)?;
+    let grown = run.host().poll(run.timeouts().arrival, || -> RunResult<_> {
+        let extent = readings::volume::extent(run, volume)?;
         Ok((u64::try_from(extent.length).unwrap_or_default() > partition.length).then_some(()))
     })?;
-    grown.ok_or_else(|| OperationError::precondition("Windows reported success, but the partition has not grown"))
-}
-
-/// Makes Windows read the size and the partition table of the disk again.
-fn update(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
-    let first = disk.update().map_err(OperationError::from);
-    let second = || msft_storage::refresh(&node.host, ctx, disk.number);
-    node.host.or_second(SecondWay::Provider(ctx), Fallback::DiskUpdate, first, second)
+    Ok(grown
+        .ok_or_else(|| OperationError::precondition("Windows reported success, but the partition has not grown"))?)
 }
 
 /// Grows the file system to the size of its partition, if an earlier attempt was interrupted in between.
-fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> OperationResult<()> {
-    let total = match volume_device::reported_stats(&node.host, ctx, volume) {
+fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
+    let total = match caught(readings::volume::stats(run, volume))? {
         Ok(stats) => stats.total,
         Err(error) if error.code == Some(OsError::UNRECOGNIZED_VOLUME) => return Ok(()),
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.into()),
     };
-    let extent = volume_device::extent(&node.host, SecondWay::Provider(ctx), volume)?;
+    let extent = readings::volume::extent(run, volume)?;
     let length = u64::try_from(extent.length).unwrap_or_default();
-    if length < total.saturating_add(MIB) || file_system::detect(&node.host, volume)? != FileSystem::Ntfs {
+    if length < total.saturating_add(MIB) || readings::file_system::detect(run.host(), volume)? != FileSystem::Ntfs {
         return Ok(());
     }
-    volume_device::locked_disk_of(&node.host, volume, ctx)?;
-    refuse_volume_of_node(node, ctx, volume)?;
-    ctx.begin_mutation()?;
-    let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
-    let handle = volume_device::open(&node.host, volume, &Open::existing(access, Options::empty()))?;
-    let mut size = FsFullSizeInformation::new_zeroed();
-    handle.query_fs(FsInfo::FullSize, size.as_mut_bytes())?;
+    readings::volume::locked_disk_of(run, volume)?;
+    refuse_volume_of_node(run, volume)?;
+    run.begin_mutation()?;
+    let handle = volume::open(run.os(), volume, &OPEN_FOR_CHANGE)?;
+    let size = file_system::full_size(&*handle)?;
     let (sector, cluster) = (i64::from(size.bytes_per_sector.max(512)), i64::from(size.sectors_per_unit.max(1)));
     let sectors = extent.length / sector / cluster * cluster;
-    buffer::send(&*handle, ControlCode::FSCTL_EXTEND_VOLUME, sectors.as_bytes())
-        .map_err(|code| OperationError::of(code, "the partition has grown, but the file system could not be extended"))
+    Ok(buffer::send(&*handle, ControlCode::FSCTL_EXTEND_VOLUME, sectors.as_bytes()).map_err(|code| {
+        OperationError::of(code, "the partition has grown, but the file system could not be extended")
+    })?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::end_of_space;
-    use crate::windows::disk_device::{Partition, PartitionKind, PartitionTable, TableStyle};
+    use crate::devices::{Partition, PartitionKind, PartitionTable, TableStyle};
 
     #[test]
     fn a_partition_can_grow_up_to_the_next_one_and_within_its_extended_partition() {

@@ -2,17 +2,18 @@
 
 use os::{Open, Options, OsError, PathForm, U16String};
 
+use crate::devices::Link;
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
+use crate::error_class::ErrorClass;
 use crate::executor::operation::Operation;
-use crate::executor::pool_kind::PoolKind;
+use crate::host::Fallback;
 use crate::node::Node;
-use crate::paths::links::{MAX_LINKS, open_itself, require_pool_for_link};
-use crate::paths::working_directories::OPEN_NOFOLLOW;
+use crate::node::run::Run;
+use crate::paths::opening::MAX_LINKS;
+use crate::paths::opening::OPEN_NOFOLLOW;
+use crate::readings::links::{follow_to_end, open_itself};
+use crate::scheduling::{PoolKind, RunResult};
 use crate::types::{HostPath, VolumeId};
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::{Fallback, SecondWay};
-use crate::windows::reparse_point::Link;
 
 /// The text by which drivers recognize that no volume is mounted at a path. Part of the contract.
 const NOT_MOUNTED: &str = "because it does not exist";
@@ -33,41 +34,41 @@ impl Operation for GetVolumeIdFromTargetPath {
         format!("find the volume mounted at {}", self.target)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<VolumeId> {
+    fn run(&self, run: Run<'_>) -> RunResult<VolumeId> {
         let not_mounted =
             |why: &str| OperationError::not_found(format!("the mount point cannot be found {NOT_MOUNTED} ({why})"));
         let path = self.target.to_nt();
-        let found = match open_itself(node, &self.target, ctx)? {
+        let found = match open_itself(run, &self.target)? {
             Err(code) if ErrorClass::TargetMissing.contains(code) => {
-                return Err(not_mounted("there is no file or directory at the path"));
+                return Err(not_mounted("there is no file or directory at the path").into());
             }
             outcome => outcome?,
         };
         let link = match Link::of(&*found)? {
-            None | Some(Link::Other) => return Err(not_mounted("the path is not a mount point")),
+            None | Some(Link::Other) => return Err(not_mounted("the path is not a mount point").into()),
             Some(link) => link,
         };
-        require_pool_for_link(node.host.os(), &link, ctx)?;
-        let target = match node.host.os().open(&path, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }) {
+        follow_to_end(run, &link)?;
+        let target = match run.os().open(&path, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }) {
             Err(code) if ErrorClass::TargetMissing.contains(code) => {
-                return Err(not_mounted("the mount point is stale: its volume no longer exists"));
+                return Err(not_mounted("the mount point is stale: its volume no longer exists").into());
             }
             Err(code) if ErrorClass::TargetInvalid.contains(code) => {
-                return Err(not_mounted("the target of the link is not a valid path"));
+                return Err(not_mounted("the target of the link is not a valid path").into());
             }
             // A volume without a file system is mounted, but has no root directory to open.
             Err(OsError::UNRECOGNIZED_VOLUME) => {
-                return link.volume().ok_or_else(|| OperationError::from(OsError::UNRECOGNIZED_VOLUME));
+                return Ok(link.volume().ok_or_else(|| OperationError::from(OsError::UNRECOGNIZED_VOLUME))?);
             }
             outcome => outcome?,
         };
         let first =
             target.final_path(PathForm::VolumeGuid).map_err(OperationError::from).and_then(|path| volume_under(&path));
-        let second = || mounted_by(node, link).map(|volume| (volume, true));
-        let (volume, is_root) = node.host.or_second(SecondWay::Query, Fallback::TargetVolume, first, second)?;
+        let second = || mounted_by(run.node(), link).map(|volume| (volume, true));
+        let (volume, is_root) = run.with_queries_only().or_fallback(Fallback::TargetVolume, first, second)?;
         // A link to an ordinary directory of the same volume does not lead to a mount point.
-        if !is_root && closest(node, &self.target.parent())? == volume {
-            return Err(not_mounted("the path is a link to an ordinary directory"));
+        if !is_root && closest(run.node(), &self.target.parent())? == volume {
+            return Err(not_mounted("the path is a link to an ordinary directory").into());
         }
         Ok(volume)
     }
@@ -89,13 +90,13 @@ impl Operation for GetClosestVolumeIdFromTargetPath {
         format!("find the volume that {} is on", self.target)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<VolumeId> {
-        if let Ok(found) = open_itself(node, &self.target, ctx)?
+    fn run(&self, run: Run<'_>) -> RunResult<VolumeId> {
+        if let Ok(found) = open_itself(run, &self.target)?
             && let Some(link) = Link::of(&*found)?
         {
-            require_pool_for_link(node.host.os(), &link, ctx)?;
+            follow_to_end(run, &link)?;
         }
-        closest(node, &self.target)
+        Ok(closest(run.node(), &self.target)?)
     }
 }
 

@@ -11,17 +11,15 @@ pub(super) enum Token {
     Number(i128),
     /// A quoted text without quotes and escapes.
     Text(String),
-    /// A sign such as `=`, `<>` or `(`. `!=` becomes `<>`.
+    /// A sign such as `=` or `<>`. `!=` becomes `<>`.
     Sign(&'static str),
 }
 
-/// Two-character signs come first, so that `<=` is not read as `<`.
-const SIGNS: [&str; 14] = ["<>", "!=", "<=", ">=", "<", ">", "=", "(", ")", "{", "}", ",", "*", "."];
+const SIGNS: [&str; 8] = ["<>", "!=", "=", "{", "}", ",", "*", "."];
 
 /// Splits `text` into tokens.
 ///
-/// Only a backslash or a quote can be escaped. A path whose backslashes were not escaped must fail here as it does on a
-/// real node.
+/// Only a backslash or a quote can be escaped. A path with unescaped backslashes fails, as it does on Windows.
 pub(super) fn tokens(text: &str) -> OsResult<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();

@@ -34,7 +34,7 @@ impl ObjectPath {
         Self { class: class.to_owned(), keys: Vec::new() }
     }
 
-    /// Returns the path of an object with one key, which is a text.
+    /// Returns the path of an object whose only key is a text.
     pub fn object(class: &str, key: &str, value: &str) -> Self {
         Self { class: class.to_owned(), keys: vec![(key.to_owned(), Key::Text(value.to_owned()))] }
     }

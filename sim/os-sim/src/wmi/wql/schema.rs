@@ -1,21 +1,22 @@
 //! The classes of the simulated node and the types of their properties.
 
 use os::Namespace;
+use os::Namespace::{CimV2, Smb, Storage};
 
 use Type::{Array, Bool, Number, Reference, Text};
 
-/// The type of a property, as far as WQL distinguishes it.
+/// The type of a property. Distinguishes only the types that WQL compares in different ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     /// `string`.
     Text,
-    /// Any integer. WMI passes those of 64 bits as text.
+    /// Any integer. WMI passes an integer of 64 bits as text.
     Number,
     /// `boolean`.
     Bool,
     /// An array, which WQL cannot compare.
     Array,
-    /// A reference to another object, whose comparison is not simulated.
+    /// A reference to another object. The simulated node does not compare references.
     Reference,
 }
 
@@ -23,8 +24,11 @@ pub(super) enum Type {
 pub(super) struct Class {
     pub(super) namespace: Namespace,
     pub(super) name: &'static str,
-    properties: &'static [(&'static str, Type)],
+    properties: Properties,
 }
+
+/// Types, each with the names of its properties, separated by spaces.
+type Properties = &'static [(Type, &'static str)];
 
 impl Class {
     /// Returns the class `name` of `namespace`.
@@ -34,233 +38,92 @@ impl Class {
 
     /// Returns the property `name`, spelled as in the schema, and its type.
     pub(super) fn property(&self, name: &str) -> Option<(&'static str, Type)> {
-        self.properties.iter().chain(SYSTEM).find(|(known, _)| known.eq_ignore_ascii_case(name)).copied()
+        self.properties.iter().chain(SYSTEM).find_map(|(kind, names)| {
+            let known = names.split(' ').find(|known| known.eq_ignore_ascii_case(name))?;
+            Some((known, *kind))
+        })
     }
 }
 
+const fn class(namespace: Namespace, name: &'static str, properties: Properties) -> Class {
+    Class { namespace, name, properties }
+}
+
 /// The system properties, which every object has.
-const SYSTEM: &[(&str, Type)] = &[("__CLASS", Text), ("__PATH", Text), ("__RELPATH", Text)];
+const SYSTEM: Properties = &[(Text, "__CLASS __PATH __RELPATH")];
 
 const CLASSES: &[Class] = &[
-    Class {
-        namespace: Namespace::CimV2,
-        name: "Win32_BIOS",
-        properties: &[("Manufacturer", Text), ("Name", Text), ("SerialNumber", Text), ("Version", Text)],
-    },
-    Class {
-        namespace: Namespace::CimV2,
-        name: "Win32_ComputerSystem",
-        properties: &[("DNSHostName", Text), ("Domain", Text), ("Name", Text)],
-    },
-    Class {
-        namespace: Namespace::CimV2,
-        name: "Win32_NetworkAdapterConfiguration",
-        properties: &[("IPAddress", Array), ("IPEnabled", Bool)],
-    },
-    Class {
-        namespace: Namespace::Storage,
-        name: "MSFT_Disk",
-        properties: &[
-            ("AdapterSerialNumber", Text),
-            ("AllocatedSize", Number),
-            ("BootFromDisk", Bool),
-            ("BusType", Number),
-            ("FirmwareVersion", Text),
-            ("FriendlyName", Text),
-            ("Guid", Text),
-            ("HealthStatus", Number),
-            ("IsBoot", Bool),
-            ("IsClustered", Bool),
-            ("IsHighlyAvailable", Bool),
-            ("IsOffline", Bool),
-            ("IsReadOnly", Bool),
-            ("IsScaleOut", Bool),
-            ("IsSystem", Bool),
-            ("LargestFreeExtent", Number),
-            ("Location", Text),
-            ("LogicalSectorSize", Number),
-            ("Manufacturer", Text),
-            ("Model", Text),
-            ("Number", Number),
-            ("NumberOfPartitions", Number),
-            ("ObjectId", Text),
-            ("OfflineReason", Number),
-            ("OperationalStatus", Array),
-            ("PartitionStyle", Number),
-            ("PassThroughClass", Text),
-            ("PassThroughIds", Text),
-            ("PassThroughNamespace", Text),
-            ("PassThroughServer", Text),
-            ("Path", Text),
-            ("PhysicalSectorSize", Number),
-            ("ProvisioningType", Number),
-            ("SerialNumber", Text),
-            ("Signature", Number),
-            ("Size", Number),
-            ("UniqueId", Text),
-            ("UniqueIdFormat", Number),
+    class(CimV2, "Win32_BIOS", &[(Text, "Manufacturer Name SerialNumber Version")]),
+    class(CimV2, "Win32_ComputerSystem", &[(Text, "DNSHostName Domain Name")]),
+    class(CimV2, "Win32_NetworkAdapterConfiguration", &[(Bool, "IPEnabled"), (Array, "IPAddress")]),
+    class(
+        Storage,
+        "MSFT_Disk",
+        &[
+            (Text, "Guid Location ObjectId Path SerialNumber UniqueId"),
+            (Number, "BusType LargestFreeExtent Number PartitionStyle Size"),
+            (Bool, "IsBoot IsOffline IsReadOnly IsSystem"),
+            (Array, "OperationalStatus"),
         ],
-    },
-    Class {
-        namespace: Namespace::Storage,
-        name: "MSFT_Partition",
-        properties: &[
-            ("AccessPaths", Array),
-            ("DiskId", Text),
-            ("DiskNumber", Number),
-            ("DriveLetter", Number),
-            ("GptType", Text),
-            ("Guid", Text),
-            ("IsActive", Bool),
-            ("IsBoot", Bool),
-            ("IsDAX", Bool),
-            ("IsHidden", Bool),
-            ("IsOffline", Bool),
-            ("IsReadOnly", Bool),
-            ("IsShadowCopy", Bool),
-            ("IsSystem", Bool),
-            ("MbrType", Number),
-            ("NoDefaultDriveLetter", Bool),
-            ("ObjectId", Text),
-            ("Offset", Number),
-            ("OperationalStatus", Number),
-            ("PartitionNumber", Number),
-            ("PassThroughClass", Text),
-            ("PassThroughIds", Text),
-            ("PassThroughNamespace", Text),
-            ("PassThroughServer", Text),
-            ("Size", Number),
-            ("TransitionState", Number),
-            ("UniqueId", Text),
+    ),
+    class(
+        Storage,
+        "MSFT_Partition",
+        &[
+            (Text, "GptType Guid ObjectId UniqueId"),
+            (Number, "DiskNumber DriveLetter MbrType Offset OperationalStatus PartitionNumber Size"),
+            (Bool, "IsActive IsBoot IsOffline IsReadOnly IsSystem"),
+            (Array, "AccessPaths"),
         ],
-    },
-    Class {
-        namespace: Namespace::Storage,
-        name: "MSFT_Volume",
-        properties: &[
-            ("AllocationUnitSize", Number),
-            ("DedupMode", Number),
-            ("DriveLetter", Number),
-            ("DriveType", Number),
-            ("FileSystem", Text),
-            ("FileSystemLabel", Text),
-            ("FileSystemType", Number),
-            ("HealthStatus", Number),
-            ("ObjectId", Text),
-            ("OperationalStatus", Array),
-            ("PassThroughClass", Text),
-            ("PassThroughIds", Text),
-            ("PassThroughNamespace", Text),
-            ("PassThroughServer", Text),
-            ("Path", Text),
-            ("Size", Number),
-            ("SizeRemaining", Number),
-            ("UniqueId", Text),
+    ),
+    class(
+        Storage,
+        "MSFT_Volume",
+        &[
+            (Text, "FileSystem FileSystemLabel ObjectId Path UniqueId"),
+            (Number, "AllocationUnitSize DriveLetter FileSystemType Size SizeRemaining"),
+            (Array, "OperationalStatus"),
         ],
-    },
-    Class {
-        namespace: Namespace::Storage,
-        name: "MSFT_StorageSetting",
-        properties: &[("NewDiskPolicy", Number), ("ScrubPolicy", Number)],
-    },
-    Class {
-        namespace: Namespace::Storage,
-        name: "MSFT_PartitionToVolume",
-        properties: &[("Partition", Reference), ("Volume", Reference)],
-    },
-    Class {
-        namespace: Namespace::Storage,
-        name: "MSFT_DiskToPartition",
-        properties: &[("Disk", Reference), ("Partition", Reference)],
-    },
-    Class {
-        namespace: Namespace::Storage,
-        name: "MSFT_iSCSITarget",
-        properties: &[("IsConnected", Bool), ("NodeAddress", Text)],
-    },
-    Class {
-        namespace: Namespace::Storage,
-        name: "MSFT_iSCSITargetPortal",
-        properties: &[
-            ("InitiatorInstanceName", Text),
-            ("InitiatorPortalAddress", Text),
-            ("IsDataDigest", Bool),
-            ("IsHeaderDigest", Bool),
-            ("TargetPortalAddress", Text),
-            ("TargetPortalPortNumber", Number),
+    ),
+    class(Storage, "MSFT_StorageSetting", &[(Number, "NewDiskPolicy ScrubPolicy")]),
+    class(Storage, "MSFT_PartitionToVolume", &[(Reference, "Partition Volume")]),
+    class(Storage, "MSFT_iSCSITarget", &[(Text, "NodeAddress"), (Bool, "IsConnected")]),
+    class(
+        Storage,
+        "MSFT_iSCSITargetPortal",
+        &[
+            (Text, "InitiatorInstanceName InitiatorPortalAddress TargetPortalAddress"),
+            (Number, "TargetPortalPortNumber"),
+            (Bool, "IsDataDigest IsHeaderDigest"),
         ],
-    },
-    Class {
-        namespace: Namespace::Storage,
-        name: "MSFT_iSCSISession",
-        properties: &[
-            ("AuthenticationType", Text),
-            ("InitiatorInstanceName", Text),
-            ("InitiatorNodeAddress", Text),
-            ("InitiatorPortalAddress", Text),
-            ("InitiatorSideIdentifier", Text),
-            ("IsConnected", Bool),
-            ("IsDataDigest", Bool),
-            ("IsDiscovered", Bool),
-            ("IsHeaderDigest", Bool),
-            ("IsPersistent", Bool),
-            ("NumberOfConnections", Number),
-            ("SessionIdentifier", Text),
-            ("TargetNodeAddress", Text),
-            ("TargetSideIdentifier", Text),
+    ),
+    class(
+        Storage,
+        "MSFT_iSCSISession",
+        &[
+            (
+                Text,
+                "AuthenticationType InitiatorInstanceName InitiatorPortalAddress SessionIdentifier TargetNodeAddress",
+            ),
+            (Bool, "IsConnected IsDataDigest IsHeaderDigest IsPersistent"),
         ],
-    },
-    Class {
-        namespace: Namespace::Storage,
-        name: "MSFT_iSCSIConnection",
-        properties: &[
-            ("ConnectionIdentifier", Text),
-            ("InitiatorAddress", Text),
-            ("InitiatorPortNumber", Number),
-            ("TargetAddress", Text),
-            ("TargetPortNumber", Number),
+    ),
+    class(
+        Storage,
+        "MSFT_iSCSIConnection",
+        &[(Text, "ConnectionIdentifier TargetAddress"), (Number, "TargetPortNumber")],
+    ),
+    class(Storage, "MSFT_iSCSITargetToiSCSIConnection", &[(Reference, "iSCSIConnection iSCSITarget")]),
+    class(Storage, "MSFT_iSCSISessionToiSCSIConnection", &[(Reference, "iSCSIConnection iSCSISession")]),
+    class(Storage, "MSFT_iSCSITargetToiSCSITargetPortal", &[(Reference, "iSCSITarget iSCSITargetPortal")]),
+    class(Storage, "MSFT_iSCSIConnectionToDisk", &[(Reference, "Disk iSCSIConnection")]),
+    class(
+        Smb,
+        "MSFT_SmbGlobalMapping",
+        &[
+            (Text, "LocalPath RemotePath"),
+            (Number, "Status"),
+            (Bool, "RequireIntegrity RequirePrivacy UseWriteThrough"),
         ],
-    },
-    Class {
-        namespace: Namespace::Storage,
-        name: "MSFT_iSCSITargetToiSCSISession",
-        properties: &[("iSCSISession", Reference), ("iSCSITarget", Reference)],
-    },
-    Class {
-        namespace: Namespace::Storage,
-        name: "MSFT_iSCSITargetToiSCSIConnection",
-        properties: &[("iSCSIConnection", Reference), ("iSCSITarget", Reference)],
-    },
-    Class {
-        namespace: Namespace::Storage,
-        name: "MSFT_iSCSISessionToiSCSIConnection",
-        properties: &[("iSCSIConnection", Reference), ("iSCSISession", Reference)],
-    },
-    Class {
-        namespace: Namespace::Storage,
-        name: "MSFT_iSCSITargetToiSCSITargetPortal",
-        properties: &[("iSCSITarget", Reference), ("iSCSITargetPortal", Reference)],
-    },
-    Class {
-        namespace: Namespace::Storage,
-        name: "MSFT_iSCSIConnectionToDisk",
-        properties: &[("Disk", Reference), ("iSCSIConnection", Reference)],
-    },
-    Class {
-        namespace: Namespace::Storage,
-        name: "MSFT_iSCSISessionToDisk",
-        properties: &[("Disk", Reference), ("iSCSISession", Reference)],
-    },
-    Class {
-        namespace: Namespace::Smb,
-        name: "MSFT_SmbGlobalMapping",
-        properties: &[
-            ("LocalPath", Text),
-            ("RemotePath", Text),
-            ("RequireIntegrity", Bool),
-            ("RequirePrivacy", Bool),
-            ("Status", Number),
-            ("UseWriteThrough", Bool),
-        ],
-    },
+    ),
 ];

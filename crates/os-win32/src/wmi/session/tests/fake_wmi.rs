@@ -3,15 +3,15 @@
 #![allow(clippy::inline_always, clippy::ref_as_ptr, reason = "code that `implement` generates")]
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use windows::Win32::Foundation::E_NOTIMPL;
 use windows::Win32::System::Com::{
-    CLSCTX_INPROC_SERVER, CoRegisterClassObject, CoRevokeClassObject, EOLE_AUTHENTICATION_CAPABILITIES, IClassFactory,
-    IClassFactory_Impl, IClientSecurity, IClientSecurity_Impl, IErrorInfo, IErrorInfo_Impl, REGCLS_MULTIPLEUSE,
-    RPC_C_AUTHN_LEVEL, RPC_C_IMP_LEVEL, SAFEARRAY, SetErrorInfo,
+    CLSCTX_INPROC_SERVER, CoIncrementMTAUsage, CoRegisterClassObject, CoRevokeClassObject,
+    EOLE_AUTHENTICATION_CAPABILITIES, IClassFactory, IClassFactory_Impl, IClientSecurity, IClientSecurity_Impl,
+    IErrorInfo, IErrorInfo_Impl, REGCLS_MULTIPLEUSE, RPC_C_AUTHN_LEVEL, RPC_C_IMP_LEVEL, SAFEARRAY, SetErrorInfo,
 };
 use windows::Win32::System::Ole::{SafeArrayCreateVector, SafeArrayPutElement};
 use windows::Win32::System::Variant::{VARIANT, VT_BOOL, VT_BSTR, VT_I4, VT_NULL};
@@ -19,8 +19,8 @@ use windows::Win32::System::Wmi::{
     CIM_BOOLEAN, CIM_FLAG_ARRAY, CIM_OBJECT, CIM_STRING, CIM_UINT16, CIM_UINT32, CIM_UINT64, CIMTYPE_ENUMERATION,
     IEnumWbemClassObject, IEnumWbemClassObject_Impl, IWbemCallResult, IWbemClassObject, IWbemClassObject_Impl,
     IWbemContext, IWbemLocator, IWbemLocator_Impl, IWbemObjectSink, IWbemQualifierSet, IWbemServices,
-    IWbemServices_Impl, WBEM_COMPARISON_FLAG, WBEM_CONDITION_FLAG_TYPE, WBEM_E_INVALID_NAMESPACE, WBEM_E_NOT_FOUND,
-    WBEM_GENERIC_FLAG_TYPE, WBEM_S_FALSE, WBEM_S_NO_ERROR, WBEM_S_TIMEDOUT, WbemLocator,
+    IWbemServices_Impl, WBEM_COMPARISON_FLAG, WBEM_CONDITION_FLAG_TYPE, WBEM_E_NOT_FOUND, WBEM_GENERIC_FLAG_TYPE,
+    WBEM_S_FALSE, WBEM_S_NO_ERROR, WBEM_S_TIMEDOUT, WbemLocator,
 };
 use windows::core::{
     BOOL, BSTR, GUID, HRESULT, IUnknown, IUnknownImpl as _, Interface as _, OutRef, PCWSTR, Ref, Result, implement,
@@ -28,25 +28,16 @@ use windows::core::{
 
 use super::super::Apartment;
 
-/// The error of COM when the server has ended.
-pub(super) const SERVER_UNAVAILABLE: HRESULT = HRESULT(0x8007_06ba_u32.cast_signed());
-
-/// How the fake behaves, and what it has recorded.
+/// The behaviour of the fake, and the calls that it has recorded.
 pub(super) struct State {
-    /// The only namespace.
-    pub(super) namespace: &'static str,
     /// The number of objects that a query returns.
     pub(super) results: usize,
     /// Whether queries return no results, without an end.
     pub(super) hangs: bool,
-    /// The number of broken connections, counted from the oldest.
-    pub(super) broken: usize,
     /// The error that methods return.
     pub(super) method_error: Option<HRESULT>,
     /// What methods post before they return the error: `error_Type` and `error_Code`.
     pub(super) posted: Option<(&'static str, u32)>,
-    /// The number of connections that were made.
-    pub(super) connections: usize,
     /// The calls of `SetBlanket`: the object, whether the pointer is the one that is called, and the two levels.
     pub(super) blankets: Vec<(&'static str, (bool, u32, u32))>,
     /// The timeout of each call of `Next`, in milliseconds.
@@ -75,16 +66,19 @@ pub(super) struct FakeWmi {
 impl FakeWmi {
     pub(super) fn new() -> Self {
         static TURN: Mutex<()> = Mutex::new(());
+        static APARTMENT: Once = Once::new();
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        // The apartment stays. Under Wine, one that ends revokes the classes of its successor, which has the same id.
+        APARTMENT.call_once(|| {
+            // SAFETY: the call has no arguments. The cookie is not needed, because the use never ends.
+            unsafe { CoIncrementMTAUsage() }.unwrap();
+        });
         let apartment = Apartment::enter().unwrap();
         let state = Arc::new(Mutex::new(State {
-            namespace: r"root\Microsoft\Windows\Storage",
             results: 1,
             hangs: false,
-            broken: 0,
             method_error: None,
             posted: None,
-            connections: 0,
             blankets: Vec::new(),
             timeouts: Vec::new(),
             arguments: Vec::new(),
@@ -136,7 +130,7 @@ struct Locator(SharedState);
 impl IWbemLocator_Impl for Locator_Impl {
     fn ConnectServer(
         &self,
-        namespace: &BSTR,
+        _: &BSTR,
         _: &BSTR,
         _: &BSTR,
         _: &BSTR,
@@ -144,12 +138,7 @@ impl IWbemLocator_Impl for Locator_Impl {
         _: &BSTR,
         _: Ref<'_, IWbemContext>,
     ) -> Result<IWbemServices> {
-        let mut state = lock(&self.0);
-        if namespace != state.namespace {
-            return Err(HRESULT(WBEM_E_INVALID_NAMESPACE.0).into());
-        }
-        state.connections += 1;
-        Ok(Services(Arc::clone(&self.0), state.connections).into())
+        Ok(Services(Arc::clone(&self.0)).into())
     }
 }
 
@@ -191,9 +180,9 @@ macro_rules! client_security {
     };
 }
 
-/// A connection and its number.
+/// A connection.
 #[implement(IWbemServices, IClientSecurity)]
-struct Services(SharedState, usize);
+struct Services(SharedState);
 
 impl IClientSecurity_Impl for Services_Impl {
     client_security! { "services", IWbemServices }
@@ -208,25 +197,18 @@ type Later<'a> = OutRef<'a, IWbemCallResult>;
 impl IWbemServices_Impl for Services_Impl {
     fn ExecQuery(&self, language: &BSTR, _: &BSTR, _: Flags, _: Context<'_>) -> Result<IEnumWbemClassObject> {
         assert_eq!(language.to_string(), "WQL");
-        let state = lock(&self.0);
-        if self.1 <= state.broken {
-            return Err(SERVER_UNAVAILABLE.into());
-        }
-        let results = (0..state.results).map(|_| partition()).collect();
+        let results = (0..lock(&self.0).results).map(|_| partition()).collect();
         Ok(Enumerator(Arc::clone(&self.0), Mutex::new(results)).into())
     }
 
     fn GetObject(
         &self,
-        path: &BSTR,
+        _: &BSTR,
         _: Flags,
         _: Context<'_>,
         object: OutRef<'_, IWbemClassObject>,
         _: Later<'_>,
     ) -> Result<()> {
-        if !["MSFT_Disk", "MSFT_Partition"].contains(&path.to_string().as_str()) {
-            return Err(HRESULT(WBEM_E_NOT_FOUND.0).into());
-        }
         object.write(Some(ClassObject { state: Some(Arc::clone(&self.0)), ..ClassObject::default() }.into()))
     }
 

@@ -1,0 +1,86 @@
+//! On Windows: the node that this program runs on. All files of this folder are for Windows only.
+
+mod named_pipes;
+mod service;
+mod system;
+
+use std::error::Error;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use ::doctor::System;
+use os_win32::own_process;
+pub use os_win32::own_process::limit_dll_search;
+use tokio::signal::windows::{
+    CtrlBreak, CtrlC, CtrlClose, CtrlShutdown, ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown,
+};
+
+use super::Resources;
+use crate::flags::Flags;
+use crate::serve::{self, Backend};
+pub use named_pipes::{Listener, named_pipes};
+pub use service::manage_service;
+use system::ThisNode;
+
+/// Serves this node on named pipes: as the Windows service if the flags say so, else in the console.
+pub fn serve(flags: Flags, out: impl Write) -> Result<(), Box<dyn Error>> {
+    if flags.windows_service {
+        return service::run(flags);
+    }
+    serve::console(&flags, backend(), named_pipes(&flags)?, out)
+}
+
+/// Returns this node, and what `doctor` reads of it beyond the traits of `os`.
+pub fn examined_node() -> io::Result<(Backend, Box<dyn System>)> {
+    Ok((backend(), Box::new(ThisNode)))
+}
+
+fn backend() -> Backend {
+    Backend { os: Arc::new(os_win32::Windows::new()), name: "this Windows node".to_owned(), is_this_node: true }
+}
+
+/// Changes nothing: a log file has the access list that its folder gives to new files, and a folder that is created for the
+/// service has an access list of its own.
+pub(crate) fn restrict_to_owner(_options: &mut OpenOptions) {}
+
+/// Returns that there is no limit: Windows has none on handles that connections could reach.
+pub(crate) fn raise_open_files(_wanted: usize) -> Option<usize> {
+    None
+}
+
+/// Returns the resources that this process uses.
+pub(crate) fn resources() -> Resources {
+    Resources {
+        cpu_seconds: own_process::cpu_time().ok().map(|time| time.as_secs_f64()),
+        resident_memory: own_process::working_set().ok().map(|bytes| bytes as u64),
+        open_files: own_process::handle_count().ok().map(u64::from),
+    }
+}
+
+/// The events of a console that tell the program to stop. Windows ends the process as soon as the handler of a close or
+/// shutdown event returns, so tokio's handler does not return, and Windows waits for the process to end. A container that
+/// stops sends a shutdown event.
+pub(crate) struct StopSignals {
+    ctrl_c: CtrlC,
+    ctrl_break: CtrlBreak,
+    close: CtrlClose,
+    shutdown: CtrlShutdown,
+}
+
+impl StopSignals {
+    /// Listens to the events from now on. Must be called within a tokio runtime.
+    pub(crate) fn listen() -> io::Result<Self> {
+        Ok(Self { ctrl_c: ctrl_c()?, ctrl_break: ctrl_break()?, close: ctrl_close()?, shutdown: ctrl_shutdown()? })
+    }
+
+    /// Waits for the next event.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.ctrl_c.recv() => {}
+            _ = self.ctrl_break.recv() => {}
+            _ = self.close.recv() => {}
+            _ = self.shutdown.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Installing and uninstalling the service, and its state.
+
+use std::collections::HashSet;
+use std::env;
+use std::error::Error;
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use os_win32::event_log;
+use windows_service::service::{
+    Service, ServiceAccess, ServiceAction, ServiceActionType, ServiceErrorControl, ServiceFailureActions,
+    ServiceFailureResetPeriod, ServiceInfo, ServiceStartType, ServiceState, ServiceType,
+};
+use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
+
+use super::{FAILURE_RESET, RESTART_DELAY, STOP_MARGIN, code, failed, folders};
+use crate::flags::Flags;
+use crate::program::CSI_PROXY;
+use crate::service::{Installation, NAME};
+
+const DISPLAY_NAME: &str = "CSI Proxy";
+const DESCRIPTION: &str = "Performs storage operations on this node for CSI drivers in unprivileged containers.";
+
+/// How long to wait until Windows has removed a deleted service. Windows removes it when the last program that has it open,
+/// such as the service's own process, closes it.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How often to request the stop of a service that is running but accepts no stop.
+const STOP_ATTEMPTS: u32 = 50;
+
+const SERVICE_DOES_NOT_EXIST: i32 = 1060;
+const SERVICE_CANNOT_ACCEPT_CTRL: i32 = 1061;
+/// Wine answers this for a service that is starting.
+const INVALID_SERVICE_CONTROL: i32 = 1052;
+const SERVICE_NOT_ACTIVE: i32 = 1062;
+const SERVICE_MARKED_FOR_DELETE: i32 = 1072;
+const SERVICE_EXISTS: i32 = 1073;
+
+/// Installs this program as a service that Windows starts at boot, and restarts after a failure.
+///
+/// Creates the folder of the log. Warns, or with `-require-safe-folders` refuses, if ordinary users may replace the program or
+/// its log. If a part of the configuration cannot be set, sets the remaining parts, and returns an error that names it.
+pub(super) fn install(installation: &Installation, mut out: impl Write) -> Result<(), Box<dyn Error>> {
+    let arguments = &installation.arguments;
+    let flags = CSI_PROXY.parse(arguments.iter().cloned()).unwrap_or_else(|_| CSI_PROXY.defaults());
+    let program = env::current_exe()?;
+    let warnings = check_folders(&program, &flags)?;
+    if installation.require_safe_folders && !warnings.is_empty() {
+        let warnings = warnings.join("; ");
+        return Err(format!("service {NAME} is not installed: {warnings} ({REMEDY})").into());
+    }
+    let service = create(program, arguments)?;
+    let failures = configure(&service);
+    if !warnings.is_empty() {
+        warnings.iter().try_for_each(|warning| writeln!(out, "Warning: {warning}"))?;
+        writeln!(out, "{REMEDY}")?;
+    }
+    if !failures.is_empty() {
+        let failures = failures.join("; ");
+        return Err(format!("service {NAME} is installed, but not fully configured: {failures}").into());
+    }
+    writeln!(out, "Service {NAME} is installed and starts with Windows. To start it now: sc.exe start {NAME}")?;
+    Ok(())
+}
+
+/// How an administrator can protect the folders.
+const REMEDY: &str = "An account that can replace the program or its log controls the node. To let only administrators write: \
+                      icacls <folder> /inheritance:r /grant *S-1-5-18:(OI)(CI)F *S-1-5-32-544:(OI)(CI)F \
+                      *S-1-5-32-545:(OI)(CI)RX";
+
+/// Creates the folder of the log if it does not exist, and returns a warning for each object that ordinary users may replace.
+fn check_folders(program: &Path, flags: &Flags) -> Result<Vec<String>, Box<dyn Error>> {
+    let log = folders::create_for_log(&flags.log)?;
+    let mut warnings = Vec::new();
+    for file in [Some(program), log.as_deref()].into_iter().flatten() {
+        match folders::unsafe_objects(file) {
+            Ok(objects) => warnings.extend(objects.iter().map(ToString::to_string)),
+            Err(error) => warnings.push(error.to_string()),
+        }
+    }
+    // The program and the log may have folders in common.
+    let mut seen = HashSet::new();
+    warnings.retain(|warning| seen.insert(warning.clone()));
+    Ok(warnings)
+}
+
+/// Stops the service, waits until it has stopped, and deletes it.
+pub(super) fn uninstall(mut out: impl Write) -> Result<(), Box<dyn Error>> {
+    let service = open(ServiceAccess::STOP | ServiceAccess::QUERY_STATUS | ServiceAccess::DELETE)?;
+    stop(&service)?;
+    let deleted = service.delete();
+    deleted.map_err(|error| failed(&format!("cannot delete service {NAME}"), &error))?;
+    drop(service);
+    event_log::remove_source(NAME)?;
+    if is_removed()? {
+        writeln!(out, "Service {NAME} is removed.")?;
+    } else {
+        writeln!(
+            out,
+            "Service {NAME} is marked for deletion; Windows removes it when the last program that has it open \
+             (such as services.msc) closes it."
+        )?;
+    }
+    Ok(())
+}
+
+/// Creates the service. Waits for a deleted service of that name to be removed.
+fn create(program: PathBuf, arguments: &[String]) -> Result<Service, Box<dyn Error>> {
+    let manager = manager(ServiceManagerAccess::CREATE_SERVICE)?;
+    let information = information(program, arguments);
+    let deadline = Instant::now() + REMOVAL_TIMEOUT;
+    loop {
+        let error = match manager.create_service(&information, ServiceAccess::ALL_ACCESS) {
+            Ok(service) => return Ok(service),
+            Err(error) => error,
+        };
+        match code(&error) {
+            Some(SERVICE_MARKED_FOR_DELETE) if Instant::now() < deadline => thread::sleep(POLL_INTERVAL),
+            Some(SERVICE_MARKED_FOR_DELETE) => {
+                return Err(format!(
+                    "cannot create service {NAME}: it is marked for deletion, and a program (such as services.msc) \
+                     still has it open"
+                )
+                .into());
+            }
+            Some(SERVICE_EXISTS) => {
+                return Err(format!(
+                    "service {NAME} is already installed; to make it start this program, \
+                     use 'sc.exe config {NAME} binPath= ...'"
+                )
+                .into());
+            }
+            _ => return Err(failed(&format!("cannot create service {NAME}"), &error)),
+        }
+    }
+}
+
+/// Waits at most `REMOVAL_TIMEOUT` until Windows has removed the deleted service. Returns whether it has.
+fn is_removed() -> Result<bool, Box<dyn Error>> {
+    let manager = manager(ServiceManagerAccess::CONNECT)?;
+    let deadline = Instant::now() + REMOVAL_TIMEOUT;
+    while Instant::now() < deadline {
+        // Closed at once: an open handle would keep the service from being removed.
+        match manager.open_service(NAME, ServiceAccess::QUERY_STATUS) {
+            Err(error) if code(&error) == Some(SERVICE_DOES_NOT_EXIST) => return Ok(true),
+            Ok(_) | Err(_) => thread::sleep(POLL_INTERVAL),
+        }
+    }
+    Ok(false)
+}
+
+/// Prints whether the service runs, when it starts, and its command line.
+pub(super) fn status(mut out: impl Write) -> Result<(), Box<dyn Error>> {
+    let cannot = |error: windows_service::Error| failed(&format!("cannot query service {NAME}"), &error);
+    let service = open(ServiceAccess::QUERY_STATUS | ServiceAccess::QUERY_CONFIG)?;
+    let now = service.query_status().map_err(cannot)?;
+    let config = service.query_config().map_err(cannot)?;
+    let process = now.process_id.map_or_else(String::new, |process| format!(" in process {process}"));
+    writeln!(out, "{NAME}: {}{process}, {}", state(now.current_state), start(config.start_type))?;
+    writeln!(out, "  {}", config.executable_path.display())?;
+    Ok(())
+}
+
+/// Sets the parts of the configuration that creating a service leaves out. Returns an error for each that fails.
+fn configure(service: &Service) -> Vec<String> {
+    let restart = ServiceAction { action_type: ServiceActionType::Restart, delay: RESTART_DELAY };
+    let actions = ServiceFailureActions {
+        reset_period: ServiceFailureResetPeriod::After(FAILURE_RESET),
+        reboot_msg: None,
+        command: None,
+        actions: Some(vec![restart; 3]),
+    };
+    let cannot = |what: &str, error: windows_service::Error| failed(what, &error).to_string();
+    // Windows restarts the service after an error that ends it, not only after a crash.
+    let after_errors = service.set_failure_actions_on_non_crash_failures(true);
+    let results = [
+        service
+            .update_failure_actions(actions)
+            .map_err(|error| cannot("cannot set the restart after a failure", error)),
+        after_errors.map_err(|error| cannot("cannot set the restart after an error", error)),
+        service.set_description(DESCRIPTION).map_err(|error| cannot("cannot set the description", error)),
+        event_log::add_source(NAME).map_err(|error| format!("cannot register the event source: {error}")),
+    ];
+    results.into_iter().filter_map(Result::err).collect()
+}
+
+fn information(program: PathBuf, arguments: &[String]) -> ServiceInfo {
+    let mut launch_arguments = vec![OsString::from("-windows-service")];
+    launch_arguments.extend(arguments.iter().map(OsString::from));
+    ServiceInfo {
+        name: NAME.into(),
+        display_name: DISPLAY_NAME.into(),
+        service_type: ServiceType::OWN_PROCESS,
+        start_type: ServiceStartType::AutoStart,
+        error_control: ServiceErrorControl::Normal,
+        executable_path: program,
+        launch_arguments,
+        dependencies: Vec::new(),
+        account_name: None,
+        account_password: None,
+    }
+}
+
+fn manager(access: ServiceManagerAccess) -> Result<ServiceManager, Box<dyn Error>> {
+    let opened = ServiceManager::local_computer(None::<&OsStr>, access | ServiceManagerAccess::CONNECT);
+    opened.map_err(|error| failed("cannot open the service control manager", &error))
+}
+
+fn open(access: ServiceAccess) -> Result<Service, Box<dyn Error>> {
+    manager(ServiceManagerAccess::CONNECT)?.open_service(NAME, access).map_err(|error| match code(&error) {
+        Some(SERVICE_DOES_NOT_EXIST) => format!("service {NAME} is not installed").into(),
+        _ => failed(&format!("cannot open service {NAME}"), &error),
+    })
+}
+
+/// Stops the service, and waits until it has stopped. A service that is starting or stopping accepts no stop, so this
+/// waits until it has started or stopped.
+fn stop(service: &Service) -> Result<(), Box<dyn Error>> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let Err(error) = service.stop() else {
+            return wait_until(service, |state| state == ServiceState::Stopped).map(drop);
+        };
+        match code(&error) {
+            Some(SERVICE_NOT_ACTIVE) => return Ok(()),
+            Some(SERVICE_CANNOT_ACCEPT_CTRL | INVALID_SERVICE_CONTROL) if attempts < STOP_ATTEMPTS => {
+                let is_settled = |state| !matches!(state, ServiceState::StartPending | ServiceState::StopPending);
+                if wait_until(service, is_settled)? == ServiceState::Stopped {
+                    return Ok(());
+                }
+                thread::sleep(POLL_INTERVAL);
+            }
+            _ => return Err(failed(&format!("cannot stop service {NAME}"), &error)),
+        }
+    }
+}
+
+/// Waits until the service has reached a state, for as long as it reports progress, and returns that state.
+fn wait_until(service: &Service, is_reached: impl Fn(ServiceState) -> bool) -> Result<ServiceState, Box<dyn Error>> {
+    let mut last = None;
+    let mut last_progress = Instant::now();
+    loop {
+        let status = service.query_status();
+        let status = status.map_err(|error| failed(&format!("cannot query service {NAME}"), &error))?;
+        if is_reached(status.current_state) {
+            return Ok(status.current_state);
+        }
+        let progress = Some((status.current_state, status.checkpoint));
+        if progress != last {
+            (last, last_progress) = (progress, Instant::now());
+        }
+        if last_progress.elapsed() > status.wait_hint.max(STOP_MARGIN) {
+            let state = state(status.current_state);
+            return Err(format!("service {NAME} is {state} but reports no progress").into());
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+fn state(state: ServiceState) -> &'static str {
+    match state {
+        ServiceState::Stopped => "stopped",
+        ServiceState::StartPending => "starting",
+        ServiceState::StopPending => "stopping",
+        ServiceState::Running => "running",
+        ServiceState::ContinuePending | ServiceState::PausePending | ServiceState::Paused => "paused",
+    }
+}
+
+fn start(start: ServiceStartType) -> &'static str {
+    match start {
+        ServiceStartType::AutoStart | ServiceStartType::SystemStart | ServiceStartType::BootStart => {
+            "starts with Windows"
+        }
+        ServiceStartType::OnDemand => "starts on demand",
+        ServiceStartType::Disabled => "disabled",
+    }
+}

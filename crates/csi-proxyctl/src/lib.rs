@@ -1,0 +1,59 @@
+//! The parts of `csi-proxyctl`, the administrator's tool for csi-proxy: it shows what a node has, and calls any RPC of its
+//! csi-proxy.
+//!
+//! It is a client like a CSI driver: it opens the same pipes and reads nothing of the node by itself.
+//!
+//! The public modules are for the command line of `csi-proxy-sim ctl`, which has the same form.
+
+pub mod args;
+mod call;
+mod choose_version;
+mod cli;
+mod completions;
+pub mod exit;
+pub mod failure;
+mod get;
+mod operations;
+pub mod output;
+pub mod progress;
+pub mod quantity;
+mod request;
+mod served_versions;
+pub mod session;
+pub mod table;
+pub mod text_input;
+mod top;
+mod watch;
+mod wrap;
+
+use std::env;
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+
+use failure::Failure;
+use session::Session;
+
+/// Runs the program with the arguments of this process.
+pub async fn main() -> ExitCode {
+    let api_version =
+        choose_version::api_version(env::args_os().map(|argument| argument.to_string_lossy().into_owned()));
+    let command = cli::command(api_version.as_deref());
+    let matches = match args::parse(command, env::args_os()) {
+        Ok(matches) => matches,
+        Err(code) => return code,
+    };
+    let session = Session::new(&matches);
+    failure::exit_code(run(&matches, &session).await, &session.endpoints)
+}
+
+async fn run(matches: &ArgMatches, session: &Session) -> Result<(), Failure> {
+    match matches.subcommand().expect("a subcommand is required") {
+        ("get", matches) => get::run(matches, session).await,
+        ("call", matches) => call::run(matches, session).await,
+        ("versions", matches) => served_versions::run(matches, session).await,
+        ("top", matches) => top::run(matches, session).await,
+        ("completions", matches) => completions::run(matches, cli::command(None)),
+        (group, matches) => operations::run(group, matches, session).await,
+    }
+}

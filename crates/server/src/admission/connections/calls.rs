@@ -1,0 +1,241 @@
+//! The gate for calls: which calls run, which wait, and which are refused.
+//!
+//! A call is in flight from its headers until its client has read the response. Its operation runs while the call holds
+//! a slot. Before that, the call waits for the rest of its request and then for a slot.
+//!
+//! The first slot of a connection may be any slot. The further slots of all connections come from one half of the slots,
+//! and a connection may hold only as many of them as then remain of that half. A few connections with many calls therefore
+//! leave half of the slots to the first calls of all others, and some of the other half to their further calls. `Usage` in
+//! storage-ops shares threads by a simpler rule, because an operation waits until it gets a thread. A call without a slot
+//! is refused in the end, so that some slots must remain for further calls of every connection.
+//!
+//! Of the calls that wait and may take a slot, the next is that of the connection with the fewest slots, and among equals
+//! the earliest. As many calls as there are slots may be in flight without a slot. At that limit only the first call of a
+//! connection is accepted.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+
+use storage_ops::{Call, ClientId};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tonic::Status;
+
+use super::lru_queue::EvictionClass;
+use super::{ConnectionHandle, Connections, State};
+use crate::drain::GOAWAY_GRACE;
+
+/// The calls of a server, as a part of the state of its connections.
+#[derive(Debug)]
+pub(super) struct CallQueue {
+    /// The number of slots.
+    slots: usize,
+    /// The calls that hold a slot.
+    running: usize,
+    /// The connections that hold at least one slot.
+    holders: usize,
+    in_flight: usize,
+    waiting: VecDeque<Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    connection: Arc<ConnectionHandle>,
+    call: WaitingCall,
+    slot: oneshot::Sender<CallSlot>,
+}
+
+/// A call that waits for a slot.
+#[derive(Clone, Debug)]
+pub(crate) struct WaitingCall {
+    pub(crate) call: Call,
+    /// What the call requests, without a secret or the name of a user.
+    pub(crate) object: String,
+}
+
+/// At the limit of open connections, every other connection has a call in flight.
+const CONNECTIONS_BUSY: &str = "too many connections have calls in flight; try again later";
+/// The grace period of the connection, which was evicted, is over.
+const EVICTED: &str = "csi-proxy is closing this connection to make room for others; connect again";
+/// Too many calls wait, or no slot became free in time.
+const TOO_MANY_CALLS: &str = "too many calls are running; try again later";
+
+impl CallQueue {
+    pub(super) fn new(slots: usize) -> Self {
+        Self { slots, running: 0, holders: 0, in_flight: 0, waiting: VecDeque::new() }
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// How many calls hold a slot.
+    pub(super) fn running(&self) -> usize {
+        self.running
+    }
+
+    /// The calls that wait for a slot, in the order of their arrival.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
+        self.waiting.iter().filter(|waiter| !waiter.slot.is_closed()).map(|waiter| &waiter.call)
+    }
+
+    /// Whether one more call may be in flight without a slot.
+    fn has_room(&self) -> bool {
+        self.in_flight - self.running < self.slots
+    }
+
+    /// Whether a connection that holds `held` slots may have one more.
+    fn admits(&self, held: usize) -> bool {
+        let remaining = (self.slots / 2).saturating_sub(self.running.saturating_sub(self.holders));
+        self.running < self.slots && (held == 0 || held <= remaining)
+    }
+
+    /// Removes a connection whose calls hold `slots` slots. The slots remain in use until each is released.
+    pub(super) fn remove_connection(&mut self, id: ClientId, slots: usize) {
+        self.holders -= usize::from(slots > 0);
+        self.waiting.retain(|waiter| waiter.connection.id != id);
+    }
+}
+
+impl Connections {
+    /// The calls that wait for a slot, in the order of their arrival.
+    pub(crate) fn waiting_calls(&self) -> Vec<WaitingCall> {
+        self.lock().calls.waiting().cloned().collect()
+    }
+}
+
+impl State {
+    /// Takes a slot, if the connection may have one more.
+    fn take_slot(&mut self, connection: &Arc<ConnectionHandle>) -> Option<CallSlot> {
+        let held = &mut self.members.get_mut(&connection.id)?.slots;
+        if !self.calls.admits(*held) {
+            return None;
+        }
+        self.calls.holders += usize::from(*held == 0);
+        self.calls.running += 1;
+        *held += 1;
+        Some(CallSlot(Arc::clone(connection)))
+    }
+
+    /// Takes slots for all calls that wait and may have one.
+    fn take_slots_for_waiting(&mut self) -> Vec<(Waiter, CallSlot)> {
+        let mut taken = Vec::new();
+        self.calls.waiting.retain(|waiter| !waiter.slot.is_closed());
+        while let Some(index) = self.next_waiter()
+            && let Some(waiter) = self.calls.waiting.remove(index)
+        {
+            let slot = self.take_slot(&waiter.connection);
+            taken.extend(slot.map(|slot| (waiter, slot)));
+        }
+        taken
+    }
+
+    /// Returns which of the waiting calls takes the next slot.
+    fn next_waiter(&self) -> Option<usize> {
+        let held_by = |waiter: &Waiter| self.members.get(&waiter.connection.id).map_or(0, |member| member.slots);
+        let held = self.calls.waiting.iter().map(held_by).enumerate();
+        held.filter(|(_, held)| self.calls.admits(*held)).min_by_key(|(_, held)| *held).map(|(index, _)| index)
+    }
+}
+
+impl ConnectionHandle {
+    /// Counts a call on the connection until the returned guard is dropped. Until then the connection is not evicted.
+    pub(crate) fn begin_call(self: &Arc<Self>) -> Result<InFlightCall, Status> {
+        let mut guard = self.connections.lock();
+        let state = &mut *guard;
+        let Some(member) = state.members.get_mut(&self.id) else { return Err(Status::unavailable(CONNECTIONS_BUSY)) };
+        if member.evicted_at.is_some_and(|evicted| evicted.elapsed() >= GOAWAY_GRACE) {
+            state.totals.refused_connections_busy += 1;
+            return Err(Status::unavailable(EVICTED));
+        }
+        let is_first = member.calls == 0;
+        if is_first && state.busy >= state.limits.connections {
+            state.totals.refused_connections_busy += 1;
+            return Err(Status::unavailable(CONNECTIONS_BUSY));
+        }
+        if !is_first && !state.calls.has_room() {
+            state.totals.refused_calls += 1;
+            return Err(Status::unavailable(TOO_MANY_CALLS));
+        }
+        member.calls += 1;
+        state.calls.in_flight += 1;
+        state.busy += usize::from(is_first);
+        // The connection stays open for as long as the call takes, and counts until it closes.
+        state.leaving -= usize::from(mem::take(&mut member.is_leaving));
+        state.remove_idle(self.id);
+        drop(guard);
+        Ok(InFlightCall(Arc::clone(self)))
+    }
+}
+
+/// A call in flight on a connection; the call ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct InFlightCall(Arc<ConnectionHandle>);
+
+impl InFlightCall {
+    /// Takes a slot, or waits for one while `call` describes the call. Fails if no slot becomes free in time.
+    pub(crate) async fn slot(&self, call: impl FnOnce() -> WaitingCall) -> Result<CallSlot, Status> {
+        let connections = &self.0.connections;
+        let (slot, time) = {
+            let mut state = connections.lock();
+            if let Some(slot) = state.take_slot(&self.0) {
+                return Ok(slot);
+            }
+            let (sender, slot) = oneshot::channel();
+            state.calls.waiting.push_back(Waiter { connection: Arc::clone(&self.0), call: call(), slot: sender });
+            (slot, state.limits.queue_timeout)
+        };
+        let slot = timeout(time, slot).await.ok().and_then(Result::ok);
+        slot.ok_or_else(|| {
+            connections.lock().totals.refused_calls += 1;
+            Status::unavailable(TOO_MANY_CALLS)
+        })
+    }
+}
+
+impl Drop for InFlightCall {
+    fn drop(&mut self) {
+        let mut guard = self.0.connections.lock();
+        let state = &mut *guard;
+        state.calls.in_flight -= 1;
+        let Some(member) = state.members.get_mut(&self.0.id) else { return };
+        member.calls -= 1;
+        if member.calls > 0 {
+            return;
+        }
+        state.busy -= 1;
+        if member.evicted_at.is_some() {
+            drop(guard);
+            self.0.no_calls.notify_one();
+        } else {
+            state.push_idle(self.0.id, EvictionClass::Idle);
+        }
+    }
+}
+
+/// One slot. Dropping it passes it to the next call that waits.
+#[derive(Debug)]
+pub(crate) struct CallSlot(Arc<ConnectionHandle>);
+
+impl Drop for CallSlot {
+    fn drop(&mut self) {
+        let mut guard = self.0.connections.lock();
+        let state = &mut *guard;
+        state.calls.running -= 1;
+        if let Some(member) = state.members.get_mut(&self.0.id) {
+            member.slots -= 1;
+            state.calls.holders -= usize::from(member.slots == 0);
+        }
+        // Under the same lock, so that no new call takes the slot before those that wait.
+        let taken = state.take_slots_for_waiting();
+        drop(guard);
+        for (waiter, slot) in taken {
+            // If the call has just stopped waiting, the slot is dropped here and passed to the next one.
+            let _ = waiter.slot.send(slot);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Bringing a disk and its volumes online.
+
+use std::time::Duration;
+
+use os::OsError;
+use os::abi::DiskAttributes;
+
+use crate::devices::{Disk, Partition};
+use crate::error::Kind;
+use crate::error_class::ErrorClass;
+use crate::host::Fallback;
+use crate::node::run::Run;
+use crate::provider::msft_storage;
+use crate::readings;
+use crate::readings::volume::{DataVolumes, VolumeState};
+use crate::scheduling::{PoolKind, RunResult, Stop, failed_precondition};
+
+/// How long Windows may take to bring a volume online that it has just listed.
+const ONLINE_GRACE: Duration = Duration::from_millis(300);
+
+/// Brings a disk online and makes it writable, or takes it offline, unless it is in that state already.
+pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()> {
+    use DiskAttributes as Bits;
+    let is_reached = |attributes: u64| {
+        if online { attributes & (Bits::OFFLINE | Bits::READ_ONLY) == 0 } else { attributes & Bits::OFFLINE != 0 }
+    };
+    let attributes = readings::disk::attributes(run, disk)?;
+    if is_reached(attributes) {
+        return Ok(());
+    }
+    run.begin_mutation()?;
+    let changed = if online {
+        // Writable first: Windows would mount the volumes of a read-only disk read-only.
+        let writable = attributes & Bits::READ_ONLY == 0;
+        let cleared = if writable { Ok(()) } else { disk.set_attributes(run.os(), 0, Bits::READ_ONLY) };
+        cleared.and_then(|()| disk.set_attributes(run.os(), 0, Bits::OFFLINE))
+    } else {
+        readings::volume::flush_all(run, &disk.reader(run.os())?)?;
+        disk.set_attributes(run.os(), Bits::OFFLINE, Bits::OFFLINE)
+    };
+    if changed.is_ok() && is_reached(readings::disk::attributes(run, disk)?) {
+        return Ok(());
+    }
+    let refused = match changed {
+        // The disk is gone.
+        Err(error) if error.code.is_none_or(|code| ErrorClass::DeviceRemoved.contains(code)) => {
+            return Err(error.into());
+        }
+        changed => changed.err().and_then(|error| error.code),
+    };
+    run.require_pool(PoolKind::Wmi)?;
+    run.host().fallbacks.record(Fallback::SetDiskState, refused.unwrap_or(OsError(0)));
+    // The driver of the disk did not make the change, or a cluster or a disk with the same signature prevents it. The
+    // storage provider handles such cases or returns the reason.
+    msft_storage::set_online(run, disk, online)?;
+    if is_reached(readings::disk::attributes(run, disk)?) {
+        return Ok(());
+    }
+    failed_precondition("Windows reported success, but the state of the disk has not changed")
+}
+
+/// Waits until each data partition of a disk has a volume, and returns those that have arrived by then. Meanwhile brings the
+/// disk online again if a policy takes it offline.
+pub(super) fn wait_for_volumes_online(run: Run<'_>, disk: &Disk) -> RunResult<DataVolumes> {
+    match run.host().poll(run.timeouts().arrival, || online_with_volumes(run, disk))? {
+        Some(volumes) => Ok(volumes),
+        None => readings::volume::data_volumes(run, disk),
+    }
+}
+
+/// Brings a disk online if a policy has taken it offline. Returns the volumes if each data partition has one.
+pub(super) fn online_with_volumes(run: Run<'_>, disk: &Disk) -> RunResult<Option<DataVolumes>> {
+    set_state(run, disk, true)?;
+    Ok(Some(readings::volume::data_volumes(run, disk)?).filter(readings::volume::have_arrived))
+}
+
+/// Makes a change that needs a disk that is online. If the change fails because a policy has taken the disk offline
+/// again, brings it online and repeats the change.
+pub(super) fn while_online(run: Run<'_>, disk: &Disk, mut change: impl FnMut() -> RunResult<()>) -> RunResult<()> {
+    let mut refused = None;
+    let changed = run.host().poll(run.timeouts().arrival, || {
+        set_state(run, disk, true)?;
+        match change() {
+            // A change that may still run is not repeated.
+            Err(Stop::Failed(error)) if error.kind != Kind::StillRunning && disk.is_offline().unwrap_or(false) => {
+                refused = Some(error);
+                Ok(None)
+            }
+            outcome => outcome.map(Some),
+        }
+    })?;
+    match (changed, refused) {
+        (None, Some(error)) => Err(Stop::Failed(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Brings the volumes online that have not arrived, or that Windows has left offline. Fails if the provider
+/// refuses; a volume that stays offline after a success is only logged.
+pub(super) fn bring_volumes_online(run: Run<'_>, disk: &Disk, volumes: &DataVolumes) -> RunResult<()> {
+    if readings::volume::not_online(run.host(), volumes).is_empty() {
+        return Ok(());
+    }
+    run.require_pool(PoolKind::Wmi)?;
+    // Windows may be about to bring a volume online that has just arrived.
+    run.clock().sleep(ONLINE_GRACE);
+    for (partition, state) in readings::volume::not_online(run.host(), volumes) {
+        msft_storage::bring_volume_online(run, disk, &partition, state == VolumeState::Offline)?;
+    }
+    let volumes = readings::volume::wait_for_volumes(run, disk)?;
+    let is_offline = |(_, state): &(Partition, VolumeState)| *state == VolumeState::Offline;
+    if readings::volume::not_online(run.host(), &volumes).iter().any(is_offline) {
+        tracing::warn!(disk = disk.number.0, "not all data partitions of the disk have a volume that is online");
+    }
+    Ok(())
+}

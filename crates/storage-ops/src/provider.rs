@@ -1,0 +1,7 @@
+//! WMI, and the storage provider of Windows behind it.
+
+mod comparison;
+pub(crate) mod instances;
+pub(crate) mod msft_storage;
+pub(crate) mod report;
+pub(crate) mod wmi;

@@ -1,0 +1,337 @@
+//! The storage provider of Windows: the WMI classes through which disks and volumes are changed.
+//!
+//! Changes that could destroy data are made here, because the provider refuses changes that the control codes would
+//! make: it initializes only a disk without a partition table.
+//!
+//! The provider answers from a cache. What a change destroys is decided by what the devices report right before it. The
+//! cache is refreshed if it differs from what they report, if the provider refuses a change for a reason that an outdated
+//! cache explains, and before a partition grows. Each query and each method is slow, so no others are made.
+
+use os::abi::DiskAttributes;
+use os::{Instance, OsError, Returned, Value};
+
+use crate::devices::{Disk, Partition, disk_identifiers, volume};
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::error_class::ErrorClass;
+use crate::host::Fallback;
+use crate::node::run::Run;
+use crate::provider::comparison::{Reported, difference, is_same_size};
+use crate::provider::instances::{
+    GPT, RAW, code, file_system_of, find, find_where, instance_with_number, invoke, number_at_path, refresh_all,
+    refresh_instance,
+};
+use crate::provider::wmi;
+use crate::scheduling::{PoolKind, RunResult, caught};
+use crate::types::VolumeId;
+
+/// The codes with which a provider whose cache is out of date may refuse to change a disk that is ready.
+const MAY_BE_STALE: [OsError; 7] = [
+    code::STALE_CACHE,
+    code::SIZE_NOT_SUPPORTED,
+    code::NO_SPACE,
+    code::NOT_INITIALIZED,
+    code::DISK_READ_ONLY,
+    code::DISK_OFFLINE,
+    // The instance in the cache belongs to a removed disk.
+    OsError::WBEM_NOT_FOUND,
+];
+
+/// The return values of `Format` that may be temporary. A new volume is read-only for a moment, or the parameters that
+/// name it are not valid yet; another program that reacts to its arrival may have locked it.
+const TEMPORARY: [OsError; 6] = [
+    code::INVALID_PARAMETER,
+    code::IN_USE,
+    code::DEVICE_BUSY,
+    code::ACCESS_DENIED,
+    code::STALE_CACHE,
+    code::VOLUME_READ_ONLY,
+];
+
+/// Calls a method that changes a disk, or a partition of it.
+fn change(
+    run: Run<'_>,
+    disk: &Disk,
+    instance: &Instance,
+    method: &str,
+    arguments: &[(&str, Value)],
+) -> OperationResult<Returned> {
+    invoke(run, &instance.path, method, arguments, run.timeouts().change)
+        .map_err(|error| or_removed(error, || disk.check_number()))
+}
+
+/// Returns the error of a change whose object may have been removed meanwhile: the provider has no return value for that.
+/// `find` looks for the object.
+fn or_removed(error: OperationError, find: impl FnOnce() -> OperationResult<()>) -> OperationError {
+    if error.kind != Kind::Internal || !find().is_err_and(|missing| missing.is_not_found()) {
+        return error;
+    }
+    let reason = format!("it was removed meanwhile: {}", error.reason);
+    OperationError { kind: Kind::NotFound, reason, ..error }
+}
+
+/// Treats an error with `code` as success.
+fn accept(code: OsError, outcome: OperationResult<Returned>) -> OperationResult<()> {
+    match outcome {
+        Err(error) if error.code != Some(code) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Runs `change`. If the provider refuses it for a reason that an outdated cache explains, refreshes the cache and runs
+/// `change` again.
+fn retry_if_stale<T>(run: Run<'_>, mut change: impl FnMut() -> RunResult<T>) -> RunResult<T> {
+    match caught(change())? {
+        Err(error) if error.code.is_some_and(|code| MAY_BE_STALE.contains(&code)) => {
+            refresh_all(run)?;
+            change()
+        }
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Returns the provider's instance of a disk that is open as a device, after checking that both are the same disk. If the
+/// provider reports it otherwise than the device, refreshes the provider's data first.
+fn instance_of(run: Run<'_>, disk: &Disk) -> OperationResult<Instance> {
+    let instance = instance_with_number(run, disk.number)?;
+    let device = disk.reader(run.os()).ok().as_ref().and_then(Reported::by_device);
+    match check_same(run, disk, &instance) {
+        Err(error) if error.code.is_some() => return Err(error),
+        Ok(()) if difference(device, &instance).is_none() => return Ok(instance),
+        // `Refresh` may be refused in other states than these.
+        Ok(()) if device.is_some_and(|device| device.style != RAW && !device.is_offline) => {
+            refresh_instance(run, &instance)?;
+        }
+        _ => refresh_all(run)?,
+    }
+    let instance = instance_with_number(run, disk.number)?;
+    check_same(run, disk, &instance)?;
+    if let Some(property) = difference(device, &instance)
+        && run.host().fallbacks.count(Fallback::ProviderCache, OsError(property as u32))
+    {
+        let provider = Reported::by_provider(&instance);
+        tracing::warn!(
+            ?property,
+            ?device,
+            ?provider,
+            "the storage provider reports a disk otherwise than the device, even after a refresh; logged once"
+        );
+    }
+    Ok(instance)
+}
+
+/// Checks that the provider's instance is that of the disk that is open as a device.
+///
+/// Windows may reuse the number of a disk. Therefore the path in the instance must lead to the device with that number.
+/// If the path cannot be opened, the serial numbers must be equal or, if the disk has none, the sizes.
+fn check_same(run: Run<'_>, disk: &Disk, instance: &Instance) -> OperationResult<()> {
+    let number = disk.number;
+    let of_path = number_at_path(run, instance);
+    // The open disk has had this number since it was opened, so no other device had it.
+    disk.check_number()?;
+    let of_device = disk_identifiers::serial(&*disk.handle).or_else(disk_identifiers::none_if_unsupported)?;
+    let of_wmi = instance.text("SerialNumber").unwrap_or_default();
+    let is_same = match (of_path, of_device.trim(), of_wmi.trim()) {
+        (Some(of_path), ..) => of_path == number,
+        (None, "", "") => instance.u64("Size").is_some_and(|size| disk.size().is_ok_and(|own| is_same_size(own, size))),
+        (None, of_device, of_wmi) => of_device == of_wmi,
+    };
+    if is_same {
+        return Ok(());
+    }
+    let reason = format!(
+        "{number} was replaced: the storage provider reports the serial number {of_wmi:?}, the device {of_device:?}; rescan \
+         and retry"
+    );
+    Err(OperationError::precondition(reason))
+}
+
+/// Creates a GUID partition table on a disk without a partition table. Calls `is_needed` right before that, and does nothing
+/// if it returns false. Returns the provider's instance of the disk, whose path stays valid.
+pub(crate) fn initialize(run: Run<'_>, disk: &Disk, is_needed: impl Fn() -> RunResult<bool>) -> RunResult<Instance> {
+    retry_if_stale(run, || {
+        let instance = instance_of(run, disk)?;
+        if !is_needed()? || instance.u32("PartitionStyle") != Some(RAW) {
+            return Ok(instance);
+        }
+        let style = [("PartitionStyle", Value::U32(GPT))];
+        let initialized = change(run, disk, &instance, "Initialize", &style);
+        Ok(accept(code::ALREADY_INITIALIZED, initialized).map(|()| instance)?)
+    })
+}
+
+/// Creates one basic data partition in all the unallocated space of a disk, without a drive letter. A disk that has a
+/// partition other than the reserved one is left unchanged. `known` is the provider's instance of the disk, if the provider
+/// has just initialized it.
+pub(crate) fn create_partition(run: Run<'_>, disk: &Disk, mut known: Option<Instance>) -> RunResult<()> {
+    let arguments = [
+        ("UseMaximumSize", Value::Bool(true)),
+        ("AssignDriveLetter", Value::Bool(false)),
+        ("GptType", Value::Text(format!("{{{}}}", os::abi::BASIC_DATA))),
+        ("IsHidden", Value::Bool(false)),
+        ("IsActive", Value::Bool(false)),
+    ];
+    retry_if_stale(run, || {
+        let instance = match known.take() {
+            Some(instance) => check_same(run, disk, &instance).map(|()| instance)?,
+            None => instance_of(run, disk)?,
+        };
+        // Another program, which our lock does not exclude, may have partitioned the disk, or the call that returned that
+        // the cache is out of date.
+        let reader = disk.reader(run.os())?;
+        reader.update()?;
+        if reader.partition_table()?.is_partitioned() {
+            return Ok(());
+        }
+        drop(reader);
+        let created = change(run, disk, &instance, "CreatePartition", &arguments);
+        Ok(accept(code::PATH_NOT_ASSIGNED, created)?)
+    })
+}
+
+/// Brings a disk online and makes it writable, or takes it offline.
+pub(crate) fn set_online(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()> {
+    retry_if_stale(run, || {
+        let instance = instance_of(run, disk)?;
+        let change = |method, arguments: &[(&str, Value)]| change(run, disk, &instance, method, arguments);
+        if !online {
+            return Ok(change("Offline", &[]).map(drop)?);
+        }
+        let make_writable = || {
+            if instance.bool("IsReadOnly") != Some(true) {
+                return Ok(());
+            }
+            // A disk without a partition table may be refused. Whether it is writable shows when it is initialized.
+            accept(code::NOT_INITIALIZED, change("SetAttributes", &[("IsReadOnly", Value::Bool(false))]))
+        };
+        match make_writable() {
+            // The method may require that the disk is online.
+            Err(error) if error.code == Some(code::DISK_OFFLINE) => {
+                change("Online", &[])?;
+                Ok(make_writable()?)
+            }
+            outcome => {
+                outcome?;
+                Ok(change("Online", &[]).map(drop)?)
+            }
+        }
+    })
+}
+
+/// Brings the volume of a partition online, which Windows does not do by itself if automatic mounting is disabled. If its
+/// state is not known, the provider's report decides whether that is needed.
+pub(crate) fn bring_volume_online(
+    run: Run<'_>,
+    disk: &Disk,
+    partition: &Partition,
+    is_known_offline: bool,
+) -> RunResult<()> {
+    run.require_pool(PoolKind::Wmi)?;
+    retry_if_stale(run, || {
+        instance_of(run, disk)?;
+        let instance = partition_instance(run, disk, partition)?;
+        if !is_known_offline && instance.bool("IsOffline") == Some(false) {
+            return Ok(());
+        }
+        Ok(change(run, disk, &instance, "Online", &[]).map(drop)?)
+    })
+}
+
+/// Brings the volume of a partition online that has just been created, so that the disk has been compared with the
+/// provider's.
+pub(crate) fn bring_new_volume_online(run: Run<'_>, disk: &Disk, partition: &Partition) -> RunResult<()> {
+    retry_if_stale(run, || {
+        let instance = partition_instance(run, disk, partition)?;
+        Ok(change(run, disk, &instance, "Online", &[]).map(drop)?)
+    })
+}
+
+/// Formats a volume with NTFS (a quick format). Calls `needs_format` right before formatting, and does nothing if that
+/// returns false.
+pub(crate) fn format_ntfs(run: Run<'_>, id: VolumeId, needs_format: impl Fn() -> RunResult<bool>) -> RunResult<()> {
+    // There is no label: an empty text may reach the provider as a null pointer.
+    let arguments =
+        [("FileSystem", Value::Text("NTFS".into())), ("Full", Value::Bool(false)), ("Force", Value::Bool(true))];
+    run.require_pool(PoolKind::Wmi)?;
+    let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", wmi::quote(&id.to_string()));
+    // A disk that is removed and comes back during the call has the same volume again. Only this handle tells.
+    let disk = volume::disk_of(run.os(), id).and_then(|number| Disk::hold(run.os(), number));
+    let mut refused = None;
+    let formatted = run.host().poll(run.timeouts().arrival, || -> RunResult<_> {
+        let instance = find(run, &wql, &format!("volume {id}"))?;
+        match caught(needs_format())? {
+            Ok(true) => {}
+            Ok(false) => return Ok(Some(())),
+            // Another program has just locked the volume, which was readable before.
+            Err(error) if refused.is_some() && error.is_of(ErrorClass::VolumeChanging) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        // The provider's yes is evidence too. It may be out of date.
+        if let Some(name) = file_system_of(&instance) {
+            refresh_all(run)?;
+            let reason = format!("the volume has no file system, but the storage provider reports {name}");
+            refused = Some(OperationError::precondition(reason));
+            return Ok(None);
+        }
+        match invoke(run, &instance.path, "Format", &arguments, run.timeouts().format) {
+            Err(error) if error.code.is_some_and(|code| TEMPORARY.contains(&code)) => {
+                if error.code == Some(code::STALE_CACHE) {
+                    refresh_all(run)?;
+                }
+                // The volumes of a read-only disk do not become writable by themselves.
+                let attributes = disk.as_ref().ok().and_then(|disk| disk.attributes().ok()).unwrap_or_default();
+                if error.code == Some(code::VOLUME_READ_ONLY) && attributes & DiskAttributes::READ_ONLY != 0 {
+                    return Err(error.into());
+                }
+                refused = Some(error);
+                Ok(None)
+            }
+            Err(error) => Err(or_removed(error, || match &disk {
+                Ok(disk) => disk.check_number(),
+                Err(_) => volume::disk_of(run.os(), id).map(drop),
+            })
+            .into()),
+            Ok(_) => Ok(Some(())),
+        }
+    })?;
+    match (formatted, refused) {
+        (None, Some(error)) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the provider's instance of a partition of a disk that is open as a device and that has been compared with the
+/// provider's. If the provider reports the partition otherwise than the device, refreshes its data first.
+///
+/// The partition is found by its offset: the provider numbers partitions in the order of the offsets, and the device may not.
+fn partition_instance(run: Run<'_>, disk: &Disk, partition: &Partition) -> OperationResult<Instance> {
+    let (number, disk_number) = (partition.number, disk.number);
+    let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {}", disk_number.0);
+    let object = format!("partition {number} of {disk_number}");
+    let select = || find_where(run, &wql, &object, |found| found.u64("Offset") == Some(partition.offset));
+    let mut found = select()?;
+    if found.u64("Size") != Some(partition.length) {
+        refresh_all(run)?;
+        instance_of(run, disk)?;
+        found = select()?;
+    }
+    disk.check_number()?;
+    Ok(found)
+}
+
+/// Grows a partition and its file system to `size` bytes, after refreshing the provider's data of the disk: a provider that
+/// does not know that the disk has grown, or that another program has deleted the next partition, may refuse the size.
+pub(crate) fn resize(run: Run<'_>, disk: &Disk, partition: &Partition, size: u64) -> RunResult<()> {
+    run.require_pool(PoolKind::Wmi)?;
+    let instance = instance_with_number(run, disk.number)?;
+    match check_same(run, disk, &instance) {
+        Ok(()) => refresh_instance(run, &instance)?,
+        Err(error) if error.code.is_some() => return Err(error.into()),
+        Err(_) => {
+            refresh_all(run)?;
+            check_same(run, disk, &instance_with_number(run, disk.number)?)?;
+        }
+    }
+    let instance = partition_instance(run, disk, partition)?;
+    let arguments = [("Size", Value::Text(size.to_string()))];
+    retry_if_stale(run, || Ok(change(run, disk, &instance, "Resize", &arguments).map(drop)?))
+}

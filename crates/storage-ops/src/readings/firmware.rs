@@ -1,0 +1,23 @@
+//! The serial number of the machine.
+
+use os::Namespace;
+
+use crate::devices::smbios;
+use crate::host::Fallback;
+use crate::node::run::Run;
+use crate::provider::wmi;
+use crate::scheduling::{PoolKind, RunResult};
+
+/// Returns the serial number in the firmware's table or, if the table has none or cannot be read, the one that WMI reports.
+pub(crate) fn serial_number(run: Run<'_>) -> RunResult<String> {
+    let first = smbios::read_serial(run.os());
+    if let Ok(Some(serial)) = first {
+        return Ok(serial);
+    }
+    run.require_pool(PoolKind::Wmi)?;
+    if let Err(code) = first {
+        run.host().fallbacks.record(Fallback::BiosSerialNumber, code);
+    }
+    let found = wmi::query(run, Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS")?;
+    Ok(found.iter().find_map(|bios| bios.text("SerialNumber")).unwrap_or_default().to_owned())
+}

@@ -1,0 +1,163 @@
+//! The volumes and disks that the node itself uses. No operation mounts, empties or formats such a volume, or takes
+//! such a disk offline. If the use of a volume or disk cannot be determined, the operation fails.
+
+use os::{Handle, OsError, PathForm};
+
+use crate::devices::{Disk, Link, Partition, PartitionKind, volume};
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::error_class::ErrorClass;
+use crate::host::Fallback;
+use crate::node::Node;
+use crate::node::run::Run;
+use crate::paths::on_node;
+use crate::provider::report;
+use crate::readings::volume::extents;
+use crate::scheduling::{RunResult, failed};
+use crate::types::{DiskNumber, HostPath, VolumeId};
+
+/// Refuses `volume` if the node itself uses it. The node uses: the volume of Windows; the volumes of the working
+/// directories and of other paths of the node, and each volume on the way to them; the EFI system, recovery and
+/// reserved partitions of every disk; and the active partition of a disk with a volume of the first two kinds. A node
+/// with a BIOS starts from such a partition, which Windows names "System Reserved" although it has the type of a data
+/// partition. If the content of the volume is at stake, `run` must not use the provider.
+pub(crate) fn refuse_volume(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
+    let node = run.node();
+    if of_node(node)?.contains(&volume) {
+        return failed(OperationError::new(Kind::PermissionDenied, "the volume is used by the node itself"));
+    }
+    for extent in extents(run, volume).map_err(|stop| stop.map(undetermined))? {
+        let number = DiskNumber(extent.disk_number);
+        let table = Disk::open_for_read(run.os(), number).and_then(|disk| disk.partition_table());
+        let table = run
+            .or_fallback(Fallback::PartitionTable, table, || report::partition_table(run, number))
+            .map_err(|stop| stop.map(undetermined))?;
+        let begins_here = |partition: &&Partition| u64::try_from(extent.offset) == Ok(partition.offset);
+        for partition in table.partitions.iter().filter(begins_here) {
+            let reason = match partition.kind {
+                PartitionKind::System | PartitionKind::Reserved => {
+                    "the volume is on an EFI system, recovery or reserved partition"
+                }
+                _ if partition.is_active && has_volume_of_node(run.node(), number)? => {
+                    "the volume is on the active partition of a disk of the run.node(), from which the node starts"
+                }
+                _ => continue,
+            };
+            return failed(OperationError::new(Kind::PermissionDenied, reason));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a disk with an extent of a volume that the node itself uses. Disk 0 is usually such a disk, and it is the disk
+/// of a request without a number.
+pub(crate) fn refuse_disk(node: &Node, disk: DiskNumber) -> OperationResult<()> {
+    if has_volume_of_node(node, disk)? {
+        return Err(OperationError::new(Kind::PermissionDenied, "the disk has a volume that the node itself uses"));
+    }
+    Ok(())
+}
+
+/// Returns whether the disk has an extent of a volume that the node itself uses.
+pub(crate) fn has_volume_of_node(node: &Node, disk: DiskNumber) -> OperationResult<bool> {
+    for volume in of_node(node)? {
+        let extents = volume::extents_of(node.host.os(), volume).map_err(undetermined)?;
+        if extents.is_empty() {
+            return Err(undetermined(OperationError::precondition(format!("volume {volume} has no extents"))));
+        }
+        if extents.iter().any(|extent| extent.disk_number == disk.0) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns the volumes that the node itself uses: the volume of Windows, the volumes of the working directories and of
+/// other paths of the node, and each volume on the way to them. Inner working directories need no look: they are on the
+/// volume of the outer one, or lead to another working directory. Drivers may have made any other link there.
+fn of_node(node: &Node) -> OperationResult<Vec<VolumeId>> {
+    let mut volumes = Vec::new();
+    let windows = HostPath::drive_root_of(node.config().system_drive);
+    for path in node.directories.outermost().chain(&node.config().node_paths).chain([&windows]) {
+        volumes.extend(on_the_way(node, path).map_err(undetermined)?);
+    }
+    volumes.sort_unstable();
+    volumes.dedup();
+    Ok(volumes)
+}
+
+/// Returns the volumes on the way to `path`, and its own.
+fn on_the_way(node: &Node, path: &HostPath) -> OperationResult<Vec<VolumeId>> {
+    // If there is no link on the path, it is on one volume.
+    if let Some(Ok(found)) = node.directories.lookup().open(&node.host, path)
+        && Link::of(&*found)?.is_none()
+    {
+        return Ok(volume_of(&*found)?.into_iter().collect());
+    }
+    let look = || {
+        let mut roots = Vec::new();
+        let outcome = on_node::roots(node.host.os(), path, &mut roots);
+        let is_absent = outcome.as_ref().is_err_and(|error| {
+            let is_drive = roots.is_empty();
+            error.code.is_some_and(|code| is_directory_missing(code) || is_drive && is_empty_drive(code))
+        });
+        if is_absent { Ok((roots, is_absent)) } else { outcome.map(|()| (roots, is_absent)) }
+    };
+    let (mut roots, is_absent) = look()?;
+    if is_absent {
+        // The directory may have been absent for a moment only.
+        (roots, _) = look()?;
+    }
+    roots.iter().filter_map(|root| volume_of(&**root).transpose()).collect()
+}
+
+/// Returns the volume of an object; `None` if it is on a share.
+fn volume_of(object: &dyn Handle) -> OperationResult<Option<VolumeId>> {
+    let path = match object.final_path(PathForm::VolumeGuid) {
+        Err(_) if object.final_path(PathForm::Dos)?.to_string_lossy().starts_with(r"\\?\UNC\") => return Ok(None),
+        path => path?,
+    };
+    let volume = VolumeId::of_final_path(&path).map(|(volume, _)| volume);
+    let none = || OperationError::precondition(format!("{} is not a path on a volume", path.display()));
+    volume.ok_or_else(none).map(Some)
+}
+
+/// Returns whether the code tells that a path does not exist. Kubelet may not have created a working directory yet.
+fn is_directory_missing(code: OsError) -> bool {
+    ErrorClass::DirectoryMissing.contains(code)
+}
+
+/// Returns whether the code tells that a drive has no medium or no file system.
+fn is_empty_drive(code: OsError) -> bool {
+    matches!(code, OsError::NOT_READY | OsError::UNRECOGNIZED_VOLUME)
+}
+
+/// Returns whether `path`, as the mount manager names it, is in a working directory. The mount manager knows nothing of the
+/// links that lead to one.
+pub(crate) fn is_in_working_directory(node: &Node, path: &HostPath) -> OperationResult<bool> {
+    if node.directories.check(path, None).is_ok() {
+        return Ok(true);
+    }
+    for directory in node.directories.open_outermost(node.host.os()) {
+        let directory = match directory {
+            Err(code) if is_directory_missing(code) || is_empty_drive(code) => continue,
+            directory => directory,
+        };
+        let real = directory.and_then(|directory| directory.final_path(PathForm::Dos));
+        let real = real.map_err(|code| undetermined(code.into()))?.to_string_lossy();
+        // A working directory on a share has no path on a drive, and no volume is mounted in it.
+        let real = real.strip_prefix(r"\\?\").and_then(|path| HostPath::parse(path).ok());
+        if real.is_some_and(|directory| path.is_in(&directory)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn undetermined(mut error: OperationError) -> OperationError {
+    error.reason = format!("it cannot be determined what the node itself uses: {}", error.reason);
+    // The object of the request exists: the missing object is one of the node.
+    if error.kind == Kind::NotFound {
+        error.kind = Kind::FailedPrecondition;
+    }
+    error
+}

@@ -1,0 +1,243 @@
+//! Volumes: the disks they are on, their size, whether they have arrived, and the writing of their caches.
+
+use os::OsError;
+use os::abi::DiskExtent;
+
+use crate::devices::disk::OPEN_FOR_QUERY;
+use crate::devices::volume::OPEN_FOR_READ;
+use crate::devices::{Disk, Partition, PartitionKind, file_system, volume};
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::error_class::ErrorClass;
+use crate::host::{Device, Fallback, Host};
+use crate::node::run::Run;
+use crate::provider::report;
+use crate::readings::disk;
+use crate::scheduling::{LockKey, PoolKind, RunResult, Stop, caught, failed};
+use crate::types::{DiskNumber, VolumeId, VolumeStats};
+
+/// The offset of a volume on its disk, and the volume.
+type VolumeAt = (u64, VolumeId);
+
+/// Queries the extents of a volume.
+pub(crate) fn extents(run: Run<'_>, volume: VolumeId) -> RunResult<Vec<DiskExtent>> {
+    let first = volume::extents_of(run.os(), volume);
+    run.or_fallback(Fallback::VolumeDisk, first, || Ok(vec![report::extent(run, volume)?]))
+}
+
+/// Queries the extent of a volume. A volume with several extents is an error.
+pub(crate) fn extent(run: Run<'_>, volume: VolumeId) -> RunResult<DiskExtent> {
+    Ok(volume::only(&extents(run, volume)?)?)
+}
+
+/// Returns the disk that a volume is on.
+pub(crate) fn disk_of(run: Run<'_>, volume: VolumeId) -> RunResult<DiskNumber> {
+    extent(run, volume).map(|extent| DiskNumber(extent.disk_number))
+}
+
+/// Returns the disk that a volume is on, after checking that the disk is locked.
+pub(crate) fn locked_disk_of(run: Run<'_>, volume: VolumeId) -> RunResult<DiskNumber> {
+    let disk = disk_of(run, volume)?;
+    run.ensure_locked(&LockKey::Disk(disk))?;
+    Ok(disk)
+}
+
+/// Returns whether a volume exists: whether Windows can open it or lists it or, if there is no list, the storage provider
+/// knows it. Only Windows decides that a volume does not exist.
+///
+/// The list comes second because its length is the number of volumes of the node.
+pub(crate) fn exists(run: Run<'_>, volume: VolumeId) -> RunResult<bool> {
+    let Err(opened) = run.os().open(&volume.device(), &OPEN_FOR_QUERY) else { return Ok(true) };
+    let listed = run.os().volumes().map_err(OperationError::from);
+    let listed = listed.map(|names| names.iter().any(|name| VolumeId::from_windows(name) == Some(volume)));
+    if run.or_fallback(Fallback::VolumeList, listed, || report::volume(run, volume).map(|_| true))? {
+        return Ok(true);
+    }
+    if ErrorClass::DeviceRemoved.contains(opened) {
+        return Ok(false);
+    }
+    failed(OperationError::of(opened, format!("it cannot be determined whether volume {volume} exists")))
+}
+
+/// Returns the volumes on `disk` with their offsets: first the volumes on data partitions, then all others, each in the
+/// order of the offsets.
+pub(crate) fn on_disk(run: Run<'_>, disk: DiskNumber, partitions: &[Partition]) -> RunResult<Vec<(u64, VolumeId)>> {
+    let found = match queried_on_disk(run.host(), disk) {
+        Ok((mut found, Some(code))) if !hold_each(partitions, &found) => {
+            run.require_pool(PoolKind::Wmi)?;
+            // The volume that cannot be queried may be on another disk.
+            let reported = report::volumes_on(run, disk).unwrap_or_default();
+            run.host().fallbacks.record(Fallback::VolumesOfDisk, code);
+            let queried: Vec<_> = found.iter().map(|(_, volume)| *volume).collect();
+            found.extend(reported.into_iter().filter(|(_, volume)| !queried.contains(volume)));
+            found
+        }
+        first => {
+            let first = first.map(|(found, _)| found);
+            let second = || report::volumes_on(run, disk);
+            run.or_fallback(Fallback::VolumesOfDisk, first, second)?
+        }
+    };
+    Ok(in_order(found, partitions))
+}
+
+/// Sorts volumes by their offsets, those on data partitions first.
+fn in_order(mut found: Vec<(u64, VolumeId)>, partitions: &[Partition]) -> Vec<(u64, VolumeId)> {
+    let is_data = |offset: u64| {
+        partitions.iter().any(|partition| partition.offset == offset && partition.kind == PartitionKind::Data)
+    };
+    found.sort_unstable_by_key(|(offset, _)| (!is_data(*offset), *offset));
+    found
+}
+
+/// Returns the volumes on `disk`, and the first inconclusive answer of a volume that may be on it.
+fn queried_on_disk(host: &Host, disk: DiskNumber) -> OperationResult<(Vec<VolumeAt>, Option<OsError>)> {
+    let (mut found, mut unknown) = (Vec::new(), None);
+    let ids: Vec<_> = host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)).collect();
+    let targets = ids.iter().map(|id| (Device::Volume(*id), *id));
+    let answers = host.query_each(targets, |os, id, _| volume::extents(&*os.open(&id.device(), &OPEN_FOR_QUERY)?));
+    for (id, (_, extents)) in ids.into_iter().zip(answers) {
+        match extents.as_ref().map(|extents| extents.as_deref()) {
+            Some(Ok([extent])) if extent.disk_number == disk.0 => {
+                found.push((u64::try_from(extent.offset).unwrap_or_default(), id));
+            }
+            Some(Ok(_)) => {}
+            // A volume that is late may be on this disk.
+            None => unknown = unknown.or(Some(OsError::SEM_TIMEOUT)),
+            // A CD drive and a volume that is being removed have no extents. A volume that cannot be queried must not
+            // make the listing of another disk fail; if it is on this disk, callers notice that it is missing.
+            Some(Err(code)) if ErrorClass::UnsupportedOrInvalid.contains(*code) => {}
+            Some(Err(code)) => unknown = unknown.or(OperationError::from(*code).inconclusive()),
+        }
+    }
+    Ok((found, unknown))
+}
+
+/// Returns whether each data partition has a volume.
+fn hold_each(partitions: &[Partition], volumes: &[(u64, VolumeId)]) -> bool {
+    let mut data = partitions.iter().filter(|partition| partition.kind == PartitionKind::Data);
+    data.all(|partition| volumes.iter().any(|(offset, _)| *offset == partition.offset))
+}
+
+/// The data partitions of a disk, each with its volume if that has arrived.
+pub(crate) type DataVolumes = Vec<(Partition, Option<VolumeId>)>;
+
+/// Returns the data partitions of `disk` with their volumes.
+pub(crate) fn data_volumes(run: Run<'_>, disk: &Disk) -> RunResult<DataVolumes> {
+    let table = disk::partition_table(run, &disk.reader(run.os())?)?;
+    let volumes = on_disk(run, disk.number, &table.partitions)?;
+    let volume_at = |offset| volumes.iter().find(|(other, _)| *other == offset).map(|(_, volume)| *volume);
+    Ok(table.data().map(|partition| (*partition, volume_at(partition.offset))).collect())
+}
+
+/// Returns whether each data partition has a volume.
+pub(crate) fn have_arrived(volumes: &DataVolumes) -> bool {
+    volumes.iter().all(|(_, volume)| volume.is_some())
+}
+
+/// Waits until each data partition of `disk` has a volume, and returns those that have arrived by then.
+pub(crate) fn wait_for_volumes(run: Run<'_>, disk: &Disk) -> RunResult<DataVolumes> {
+    let mut volumes = DataVolumes::new();
+    run.host().poll(run.timeouts().arrival, || -> RunResult<_> {
+        volumes = data_volumes(run, disk)?;
+        Ok(have_arrived(&volumes).then_some(()))
+    })?;
+    Ok(volumes)
+}
+
+/// Whether the volume of a data partition is online. The mount manager leaves a new volume offline if automatic mounting is
+/// disabled: it is listed and can be opened, but reading it fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VolumeState {
+    Online,
+    /// The volume is not ready, or has not arrived.
+    Offline,
+    /// The volume cannot be read for another reason.
+    Unknown,
+}
+
+/// Returns the partitions whose volumes are not known to be online.
+pub(crate) fn not_online(host: &Host, volumes: &DataVolumes) -> Vec<(Partition, VolumeState)> {
+    let arrived = volumes.iter().filter_map(|(_, volume)| *volume).map(|volume| (Device::Volume(volume), volume));
+    let answers = host.query_each(arrived, |os, id, _| file_system::probe(&*os.open(&id.device(), &OPEN_FOR_READ)?));
+    let state = |volume: VolumeId| {
+        let answer =
+            answers.iter().find(|(device, _)| *device == Device::Volume(volume)).and_then(|(_, answer)| *answer);
+        match answer {
+            Some(Ok(())) => VolumeState::Online,
+            Some(Err(OsError::NOT_READY)) => VolumeState::Offline,
+            _ => VolumeState::Unknown,
+        }
+    };
+    let states = volumes.iter().map(|(partition, volume)| (*partition, volume.map_or(VolumeState::Offline, state)));
+    states.filter(|(_, state)| *state != VolumeState::Online).collect()
+}
+
+/// Queries the size and usage of the file system of a volume.
+pub(crate) fn stats(run: Run<'_>, volume: VolumeId) -> RunResult<VolumeStats> {
+    let first = file_system::stats(run.os(), volume);
+    run.or_fallback(Fallback::VolumeSize, first, || report::volume_stats(run, volume))
+}
+
+/// Writes the cache of a volume to its disk.
+pub(crate) fn flush(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
+    let first = volume::flush(run.os(), volume);
+    match run.or_fallback(Fallback::Flush, first, || report::flush(run, volume)) {
+        Err(Stop::Failed(error)) if error.kind != Kind::NotFound => {
+            let reason = format!("the cache of the volume could not be written to its disk: {}", error.reason);
+            failed(OperationError { reason, ..error })
+        }
+        outcome => outcome,
+    }
+}
+
+/// Flushes all volumes of a disk before it goes offline, which Windows does not do itself. Best effort: a failing disk must
+/// still be detachable, so errors are retried once and then logged. Stops only to request a rerun.
+pub(crate) fn flush_all(run: Run<'_>, disk: &Disk) -> RunResult<()> {
+    let listed = disk::partition_table(run, disk).and_then(|table| {
+        let volumes = on_disk(run, disk.number, &table.partitions)?;
+        Ok((table, volumes))
+    });
+    let (table, volumes) = match caught(listed)? {
+        Ok(listed) => listed,
+        Err(error) => {
+            tracing::warn!(disk = disk.number.0, %error, "the caches of the volumes of a disk were not written");
+            return Ok(());
+        }
+    };
+    for partition in table.data().filter(|partition| !volumes.iter().any(|(offset, _)| *offset == partition.offset)) {
+        tracing::warn!(
+            disk = disk.number.0,
+            partition = partition.number,
+            "no volume of a data partition was found, so its cache was not written"
+        );
+    }
+    for (_, volume) in volumes {
+        let mut flushed = caught(flush(run, volume))?;
+        if flushed.is_err() {
+            flushed = caught(flush(run, volume))?;
+        }
+        if let Err(error) = flushed {
+            tracing::warn!(disk = disk.number.0, %volume, %error, "the cache of a volume was not written");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_order;
+    use crate::devices::{Partition, PartitionKind};
+    use crate::types::VolumeId;
+
+    #[test]
+    fn volumes_are_in_the_order_of_their_partitions_with_data_partitions_first() {
+        use PartitionKind::{Data, Other};
+
+        let volume = VolumeId::parse(r"\\?\Volume{00000000-0000-0000-0000-000000000001}\").unwrap();
+        for (kinds, expected) in [([Data, Data], [1, 2]), ([Data, Other], [1, 2]), ([Other, Data], [2, 1])] {
+            let partition = |offset, kind| Partition { number: 1, offset, length: 1, kind, is_active: false };
+            let found = in_order(vec![(2, volume), (1, volume)], &[partition(1, kinds[0]), partition(2, kinds[1])]);
+            assert_eq!([found[0].0, found[1].0], expected);
+        }
+    }
+}

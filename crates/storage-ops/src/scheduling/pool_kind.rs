@@ -1,0 +1,60 @@
+//! The kinds of work that have their own threads, and the resources that operations wait for.
+
+use crate::types::DiskNumber;
+
+/// The pools of worker threads. A dead server or a lost disk can block only threads of its own pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PoolKind {
+    /// Files and directories on local disks.
+    Files,
+    /// Paths on a server.
+    Remote,
+    /// Disks and volumes, as devices.
+    Disks,
+    /// Waiting for volumes that arrive.
+    Arrivals,
+    /// WMI, except the iSCSI initiator.
+    Wmi,
+    /// The iSCSI initiator.
+    Iscsi,
+    /// Services and firmware.
+    System,
+}
+
+impl PoolKind {
+    /// All pools, in their order.
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Files, Self::Remote, Self::Disks, Self::Arrivals, Self::Wmi, Self::Iscsi, Self::System];
+
+    /// The number of pools.
+    pub(crate) const COUNT: usize = Self::ALL.len();
+
+    /// Returns the name, as metrics and the status have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Remote => "remote",
+            Self::Disks => "disks",
+            Self::Arrivals => "arrivals",
+            Self::Wmi => "wmi",
+            Self::Iscsi => "iscsi",
+            Self::System => "system",
+        }
+    }
+}
+
+/// The resource that an operation waits for while it runs. A quota limits the threads for one resource, so that a resource
+/// that no longer answers does not block operations on other resources.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Resource {
+    /// An SMB server, by its name in lower case.
+    Server(String),
+    /// An iSCSI target portal, `address:port` in lower case.
+    TargetPortal(String),
+    /// A disk, by its number.
+    Disk(DiskNumber),
+    /// A volume, by its GUID path.
+    Volume(String),
+    /// Every disk of the node.
+    AllDisks,
+}

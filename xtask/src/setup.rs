@@ -1,0 +1,199 @@
+//! The set-up step: installs what builds and tests need, before the first of them.
+//!
+//! Debian's packages are installed as root, or with sudo in CI. Elsewhere the command to run is printed, and tests whose
+//! programs are missing report themselves skipped. All other programs are installed into the target folder.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::{Error, process, windows, wine, workspace};
+
+/// Programs that builds and tests run, and the Debian packages that contain them. Packages of one group are installed
+/// together, so that a package that does not exist affects no other group.
+const PROGRAMS: [&[(&str, &str)]; 3] = [
+    &[
+        ("sg_inq", "sg3-utils"),
+        ("dmidecode", "dmidecode"),
+        ("mkswap", "util-linux"),
+        ("mkfs.ext4", "e2fsprogs"),
+        ("mkfs.vfat", "dosfstools"),
+        ("mkfs.xfs", "xfsprogs"),
+        ("mkfs.btrfs", "btrfs-progs"),
+        ("mkfs.ntfs", "ntfs-3g"),
+        ("curl", "curl"),
+    ],
+    &[("valgrind", "valgrind")],
+    &[("git", "git")],
+];
+
+/// Installs what all tests need. Prints what cannot be installed.
+pub(crate) fn for_tests() {
+    if std::env::consts::OS != "windows" {
+        let mut groups: Vec<_> = PROGRAMS.into_iter().map(missing_packages).collect();
+        if process::output(Command::new("python3").args(["-c", "import ensurepip, venv"])).is_none() {
+            groups.push(vec!["python3-venv"]);
+        }
+        report(install_debian_packages(groups));
+        report(install_promtool());
+    }
+    for_windows_programs();
+    report(install_python_packages());
+}
+
+/// Installs what builds and runs Windows programs.
+pub(crate) fn for_windows_programs() {
+    if std::env::consts::OS != "windows" {
+        let linker = missing_packages(&[(windows::LINKER, windows::LINKER_PACKAGE)]);
+        report(install_debian_packages(vec![linker, windows::missing_packages(), wine::missing_packages()]));
+    }
+}
+
+fn missing_packages(programs: &[(&str, &'static str)]) -> Vec<&'static str> {
+    let missing = programs.iter().filter(|(program, _)| process::find(program).is_none());
+    missing.map(|(_, package)| *package).collect()
+}
+
+fn report(result: Result<(), Error>) {
+    if let Err(reason) = result {
+        println!("{reason}");
+    }
+}
+
+fn install_debian_packages(mut groups: Vec<Vec<&str>>) -> Result<(), Error> {
+    groups.retain(|packages| !packages.is_empty());
+    if groups.is_empty() {
+        return Ok(());
+    }
+    let Some(apt_get) = apt_get() else {
+        return Err(format!(
+            "some tests will be skipped; run as root: apt-get install --no-install-recommends {}",
+            groups.concat().join(" ")
+        )
+        .into());
+    };
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new(apt_get[0]);
+        command.args(&apt_get[1..]).args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        process::succeeds(&mut command)
+    };
+    // If the index cannot be fetched, an installation fails and is reported.
+    apt(&["update", "-qq"])?;
+    for packages in groups {
+        if !apt(&[&["install", "-qq", "-y", "--no-install-recommends"], &packages[..]].concat())? {
+            println!("some tests will be skipped: apt-get cannot install {}", packages.join(" "));
+        }
+    }
+    Ok(())
+}
+
+/// Returns how to call apt-get with the rights to install: directly as root, through sudo in CI.
+fn apt_get() -> Option<&'static [&'static str]> {
+    process::find("apt-get")?;
+    if process::output(Command::new("id").arg("-u")).as_deref() == Some("0") {
+        return Some(&["apt-get"]);
+    }
+    let in_ci = std::env::var_os("CI").is_some();
+    (in_ci && process::output(Command::new("sudo").args(["-n", "true"])).is_some())
+        .then_some(&["sudo", "-n", "apt-get"])
+}
+
+/// Returns the Python interpreter that has the packages of the Python client, if it is installed.
+pub(crate) fn python() -> Option<PathBuf> {
+    let inside = if std::env::consts::OS == "windows" { "Scripts/python.exe" } else { "bin/python" };
+    let python = python_folder().join(inside);
+    python.is_file().then_some(python)
+}
+
+fn python_folder() -> PathBuf {
+    workspace::target().join("python-venv")
+}
+
+fn install_python_packages() -> Result<(), Error> {
+    let requirements = workspace::root().join("verify/python-client/requirements.txt");
+    let wanted = fs::read_to_string(&requirements)?;
+    let folder = python_folder();
+    let stamp = folder.join("requirements.txt");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    if !process::succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))? {
+        return Err("the Python client will be skipped: `python3 -m venv` failed".into());
+    }
+    let mut pip = Command::new(python().ok_or("`python3 -m venv` made no interpreter")?);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&requirements);
+    if !process::succeeds(&mut pip)? {
+        fs::remove_dir_all(&folder)?;
+        return Err("the Python client will be skipped: pip failed".into());
+    }
+    fs::write(&stamp, wanted)?;
+    Ok(())
+}
+
+/// Returns the folder of the programs that are installed here.
+fn tools() -> PathBuf {
+    workspace::target().join("tools")
+}
+
+/// Returns promtool, which Debian's package prometheus contains.
+pub(crate) fn promtool() -> Option<PathBuf> {
+    process::find("promtool")
+        .or_else(|| Some(tools().join("prometheus/usr/bin/promtool")).filter(|file| file.is_file()))
+}
+
+/// Unpacks promtool's package. An installation would also start a Prometheus server.
+fn install_promtool() -> Result<(), Error> {
+    if promtool().is_some() {
+        return Ok(());
+    }
+    let folder = tools().join("prometheus");
+    fs::create_dir_all(&folder)?;
+    let mut download = Command::new("apt-get");
+    // The user _apt, as which root downloads otherwise, may not write to the folder.
+    download.args(["-qq", "-o", "APT::Sandbox::User=root", "download", "prometheus"]).current_dir(&folder);
+    let script = "dpkg-deb --extract prometheus_*.deb . && rm prometheus_*.deb";
+    let unpacked = process::succeeds(&mut download)?
+        && process::succeeds(Command::new("sh").args(["-c", script]).current_dir(&folder))?;
+    if unpacked {
+        Ok(())
+    } else {
+        Err("the tests of the alert rules will be skipped: promtool is not installed".into())
+    }
+}
+
+/// The programs of which a debug build without optional features is installed, in less than half the time.
+const SMALL: [&str; 2] = ["cargo-deny", "mdbook"];
+
+/// Returns a program that is published on crates.io, such as `cargo-fuzz`, after installing it if it is missing.
+pub(crate) fn cargo_tool(name: &str) -> Result<PathBuf, Error> {
+    let installed = tools().join("bin").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    if let Some(found) = process::find(name).or_else(|| installed.is_file().then(|| installed.clone())) {
+        return Ok(found);
+    }
+    let mut install = workspace::cargo();
+    install.args(["install", "--locked", "--quiet", name, "--root"]).arg(tools());
+    if SMALL.contains(&name) {
+        install.args(["--no-default-features", "--debug"]);
+    }
+    installed_by(&mut install, installed)
+}
+
+/// The linter of GitHub workflows. A version of its own is used, as newer ones report more.
+const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
+
+/// Returns the program actionlint, after installing it if it is missing. It needs Go.
+pub(crate) fn actionlint() -> Result<PathBuf, Error> {
+    let folder = tools().join("bin");
+    let program = folder.join(format!("actionlint{}", std::env::consts::EXE_SUFFIX));
+    if program.is_file() {
+        return Ok(program);
+    }
+    if process::find("go").is_none() {
+        return Err("go is not installed".into());
+    }
+    installed_by(Command::new("go").args(["install", ACTIONLINT]).env("GOBIN", &folder), program)
+}
+
+fn installed_by(install: &mut Command, program: PathBuf) -> Result<PathBuf, Error> {
+    if process::succeeds(install)? { Ok(program) } else { Err(format!("`{}` failed", process::typed(install)).into()) }
+}

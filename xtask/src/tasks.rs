@@ -1,0 +1,80 @@
+//! The command line: every task with its options.
+
+use clap::{Parser, Subcommand};
+
+use crate::summary::Summary;
+use crate::{
+    Error, bench, ci, docs, facts, fuzz, lint, mutants, parity, prove, sensitivity, setup, soak, test, verify, windows,
+};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Builds, tests and checks csi-proxy", version)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) task: Task,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Task {
+    /// Run all tests: on this machine, as Windows programs, and with Go clients
+    Test(test::Options),
+    /// Run what a change must pass: checks of format, lints, docs and dependencies, all tests, counts of costs
+    Ci,
+    /// Run the deep checks: prove, parity, sensitivity, soak, fuzz, bench, mutants. Takes hours
+    Verify,
+    /// Check the rules of this source tree: dependencies between packages, file sizes, unsafe code, cfg, names in docs
+    Lint,
+    /// Make the documentation as a site with mdBook, in target/site/book
+    Docs,
+    /// Prove the storage operations: every fault at every call, every race, and long random runs
+    Prove(prove::Options),
+    /// Apply patches that each break one rule to a copy of this tree: a test must detect each patch
+    Sensitivity,
+    /// Change single expressions of the storage operations with cargo-mutants: the tests must detect each change
+    Mutants(mutants::Options),
+    /// Check the facts about Windows on the simulated node and under Wine or on Windows, and write the results to docs/facts.md
+    Facts(facts::Options),
+    /// Compare the file system RPCs with those of the csi-proxy written in Go, by random calls under Wine
+    Parity(parity::Options),
+    /// Run every fuzz target in turn with libFuzzer
+    Fuzz(fuzz::Options),
+    /// Run the server under the load of 64 clients: no call may be lost, and resource usage must not grow
+    Soak(soak::Options),
+    /// Race the server against grpc-go and tonic on Linux, and against the Go program under Wine
+    Bench(bench::Options),
+    /// Build, test or lint the Windows programs, on Linux with mingw and Wine or on Windows itself
+    #[command(subcommand)]
+    Windows(windows::Task),
+}
+
+impl Task {
+    /// Installs what the task needs besides the compiler. Some tools that only one task needs are installed by that task.
+    pub(crate) fn set_up(&self) {
+        match self {
+            Self::Test(_) | Self::Ci | Self::Verify => setup::for_tests(),
+            Self::Facts(_) | Self::Parity(_) | Self::Soak(_) | Self::Bench(_) | Self::Windows(_) => {
+                setup::for_windows_programs();
+            }
+            Self::Lint | Self::Docs | Self::Prove(_) | Self::Sensitivity | Self::Mutants(_) | Self::Fuzz(_) => {}
+        }
+    }
+
+    pub(crate) fn run(&self) -> Result<Summary, Error> {
+        match self {
+            Self::Test(options) => Ok(test::task(options)),
+            Self::Ci => Ok(ci::run()),
+            Self::Verify => Ok(verify::run()),
+            Self::Lint => Ok(Summary::of_result("lint", lint::run())),
+            Self::Docs => Ok(Summary::of_result("docs", docs::run())),
+            Self::Prove(options) => Ok(prove::run(options)),
+            Self::Sensitivity => Ok(sensitivity::run()),
+            Self::Mutants(options) => mutants::run(options),
+            Self::Facts(options) => facts::task(options),
+            Self::Parity(options) => parity::run(options),
+            Self::Fuzz(options) => fuzz::run(options),
+            Self::Soak(options) => Ok(soak::run(options)),
+            Self::Bench(options) => bench::run(options),
+            Self::Windows(task) => windows::run(task),
+        }
+    }
+}

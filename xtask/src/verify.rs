@@ -1,0 +1,27 @@
+//! `cargo xtask verify`: the deep checks, which are too slow for each change. They run every night, and before an issue is
+//! called resolved.
+
+use crate::summary::Summary;
+use crate::{Error, bench, fuzz, mutants, parity, prove, sensitivity, soak};
+
+/// A deep check by its name.
+type Check = (&'static str, fn() -> Result<Summary, Error>);
+
+const ALL: [Check; 7] = [
+    ("prove", || Ok(prove::run(&prove::Options::default()))),
+    ("parity", || parity::compare(parity::CALLS, None)),
+    ("sensitivity", || Ok(sensitivity::run())),
+    ("soak", || Ok(soak::both())),
+    ("fuzz", || fuzz::run(&fuzz::Options::default())),
+    ("bench", || bench::run(&bench::Options::default())),
+    ("mutants", || mutants::run(&mutants::Options::default())),
+];
+
+/// Runs all of them, the slowest one last.
+pub(crate) fn run() -> Summary {
+    let mut sum = Summary::default();
+    for (name, check) in ALL {
+        sum += Summary::of_step(name, check);
+    }
+    sum
+}
