@@ -77,7 +77,7 @@ pub struct ReferenceRun {
     flushes: usize,
     /// The answers to the first request and to its repetition.
     answers: [Answer; 2],
-    /// Whether the first request was answered that work is still running.
+    /// Whether the answer to the first request was that work is still running.
     takes_long: bool,
     /// The node's final state.
     end: Snapshot,
@@ -221,8 +221,8 @@ impl Case<'_> {
         }
         if missing.is_none() && !crashed && matches!(answer, Answer::Succeeded(_)) && !self.is_informative(nth, fault) {
             violations.extend(self.check_success(&answer));
-            // A snapshot does not show whether a cache holds unwritten data, so the flushes are counted. An operation may
-            // repeat a failed flush. It takes a disk offline even if every flush fails.
+            // A snapshot does not show whether a cache holds unwritten data, so the flushes are counted. An operation
+            // may repeat a failed flush, and SetDiskState takes a disk offline even if every flush fails.
             if !matches!(fault, InjectedFault::Each(_))
                 && self.reference.calls[nth].primitive == "flush"
                 && self.flushes.count() < self.reference.flushes
@@ -247,8 +247,8 @@ impl Case<'_> {
 
     /// Checks the answer to a request with a fault: an error must name the code that caused it.
     fn check_error_code(&self, nth: usize, fault: InjectedFault, answer: &Answer) -> Vec<String> {
-        // An error that also occurs in the reference run has another code, and a method that is still running has none
-        // yet.
+        // Two kinds of answers need not name the fault's code: an error that also occurs in the reference run has its
+        // own code, and the answer that a method is still running has no code yet.
         let is_after_work = matches!(fault, InjectedFault::Once(FaultAction::Return(_), When::After));
         let is_unnamed = self.is_informative(nth, fault)
             || self.reference.is_expected(answer)

@@ -195,7 +195,8 @@ impl<C: Connect> Pool<C> {
         Ok(id)
     }
 
-    /// Starts a thread if more requests wait than threads. The existing threads serve them if that fails.
+    /// Starts a thread if more requests wait than threads are idle. If no thread can be started, the existing threads
+    /// serve the requests.
     fn start_thread_if_needed(&self, queue: &mut Queue<C>) {
         if queue.waiting.len() > queue.idle && queue.threads < queue.max_threads() {
             let shared = Arc::clone(&self.shared);
@@ -259,8 +260,8 @@ impl<C: Connect> Shared<C> {
             };
             drop(queue);
             (request.work)(self, &mut session);
-            // Keep the lock until the thread waits or takes the next request: the caller then finds this thread idle and its
-            // next request starts no other thread.
+            // From here, keep the lock until this thread is idle or has taken the next request. Otherwise the caller
+            // could queue its next request before this thread counts as idle, and start a thread that is not needed.
             queue = lock(&self.queue);
             let ended = queue.running.remove(&request.id);
             self.changed.notify_all();

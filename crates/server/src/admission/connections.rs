@@ -3,8 +3,9 @@
 //! A client may open a connection and never use it; one real driver leaves one more behind on every stage of a volume.
 //! Others dial for each call, or keep one connection for months. A new connection is therefore never refused. At the
 //! limit it evicts the least useful connection: one that has sent no HTTP/2 preface, else one that has had no call yet,
-//! else the one whose last call ended longest ago. A connection with a call in flight is never evicted. If all have
-//! one, the new connection is accepted, but its calls are refused until another connection has none.
+//! else the one whose last call ended longest ago. A connection with a call in flight is never evicted. If every
+//! connection has a call in flight, the new connection is accepted, but its calls are refused until some other
+//! connection has no call in flight.
 //!
 //! A client with a thousand connections thus competes with its own idle ones first. The most it can cost another
 //! client is a connection without calls in flight, which gRPC dials again for the next call.

@@ -7,9 +7,9 @@
 //! opened. Whether a path exists is asked in one call where Windows can refuse links by itself (`path_lookup`).
 //!
 //! A working directory inside another one is below it like any directory: drivers and their containers may replace it.
-//! So it decides only which paths are allowed, and paths in it are opened from the outermost one. The one link that is
-//! followed there leads from an inner working directory to an outermost one, which is opened by its own path: a
-//! client that makes such a link gains nothing by it.
+//! An inner working directory therefore decides only which paths are allowed. A path in it is opened from the outermost
+//! working directory. Only one kind of link is followed there: from an inner working directory to an outermost one. The
+//! outermost directory is then opened by its own configured path, so a client that makes such a link gains nothing.
 
 use std::sync::Arc;
 
@@ -99,8 +99,8 @@ impl WorkingDirectories {
         self.general.iter().chain(&self.plugins).chain(&self.pods)
     }
 
-    /// Finds two working directories of which the first one, or a link on the way to it, lies in the second one, although the
-    /// texts of their paths do not show that.
+    /// Finds a working directory that lies in another one, or to which the way leads over a link in another one,
+    /// although the texts of their paths do not show it. Returns the inner directory, then the outer one.
     pub(crate) fn nested_by_links(&self, os: &dyn Os) -> Option<(&HostPath, &HostPath)> {
         // The last place is the place of the directory itself.
         let places: Vec<_> = self.outermost().map(|path| (path, on_node::places(os, path))).collect();
@@ -210,8 +210,9 @@ impl WorkingDirectories {
         Ok(EntryRef { chain, leaf: leaf.to_owned() })
     }
 
-    /// Calls `open` with `path`. If a link is in the way that an administrator may have made to move a working directory,
-    /// calls it again with the path in the working directory that the link leads to.
+    /// Calls `open` with `path`. If `open` is refused because of a link, and an administrator may have made this link
+    /// to move a working directory, calls `open` again with the corresponding path in the directory to which the link
+    /// leads.
     fn where_it_is<T>(
         &self,
         os: &dyn Os,
@@ -227,8 +228,9 @@ impl WorkingDirectories {
         }
     }
 
-    /// Returns where `path` is if a working directory that contains it, and that is inside another one, is a link to an
-    /// outermost one. The result has fewer components below its outermost directory than `path`.
+    /// If `path` is in an inner working directory that is a link to an outermost working directory, returns the path in
+    /// the outermost one to which `path` leads. The result has fewer components below its outermost directory than
+    /// `path`.
     fn moved(&self, os: &dyn Os, path: &HostPath) -> OperationResult<Option<HostPath>> {
         let (outermost, _) = self.locate(path)?;
         let is_between = |inner: &&HostPath| path.is_in(inner) && !path.is_same(inner) && !outermost.path.is_in(inner);

@@ -6,7 +6,8 @@ use os::{NtPath, U16Str, U16String, Uuid};
 
 use crate::error::{OperationError, OperationResult, quoted};
 
-/// `\\?\Volume{xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx}\`, the permanent name of a volume.
+/// `\\?\Volume{xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx}\`, the permanent name of a volume. Requests have no other form of a
+/// volume id, except that ResizeVolume also takes the number of a disk (`ResizeTarget`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeId(Uuid);
 

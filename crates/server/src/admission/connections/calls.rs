@@ -3,11 +3,12 @@
 //! A call is in flight from its headers until its client has read the response. Its operation runs while the call holds
 //! a slot. Before that, the call waits for the rest of its request and then for a slot.
 //!
-//! The first slot of a connection may be any slot. The further slots of all connections come from one half of the slots,
-//! and a connection may hold only as many of them as then remain of that half. A few connections with many calls therefore
-//! leave half of the slots to the first calls of all others, and some of the other half to their further calls. `Usage` in
-//! storage-ops shares threads by a simpler rule, because an operation waits until it gets a thread. A call without a slot
-//! is refused in the end, so that some slots must remain for further calls of every connection.
+//! The first slot of a connection may be any slot. The further slots of all connections come from one half of the
+//! slots, and a connection gets one of them only if it would then hold no more of them than were free before. A few
+//! connections with many calls therefore leave one half of the slots to the first calls of other connections, and some
+//! slots of the other half to the further calls of other connections. `Usage` in storage-ops shares threads by a
+//! simpler rule, because an operation waits until it gets a thread. Here, a call that gets no slot in time is refused.
+//! Therefore some slots must remain for the further calls of every connection.
 //!
 //! Of the calls that wait and may take a slot, the next is that of the connection with the fewest slots, and among equals
 //! the earliest. As many calls as there are slots may be in flight without a slot. At that limit only the first call of a

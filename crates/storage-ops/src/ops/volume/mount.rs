@@ -50,7 +50,7 @@ impl Operation for MountVolume {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         readings::volume::locked_disk_of(run, self.volume)?;
-        // A container must not get access to a volume of the run.node(), such as the system volume.
+        // A container must not get access to a volume that the node itself uses, such as the system volume.
         node_volumes::refuse_volume(run, self.volume)?;
         let entry = run.node().directories.entry(run.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
         // Held without sharing deletion until the end, so that the path keeps leading to this directory.
@@ -77,7 +77,7 @@ impl Operation for MountVolume {
         }
         run.begin_mutation()?;
         let (os, volume) = (run.os(), self.volume.to_windows());
-        // Without this list, a mount that came to be elsewhere could not be undone.
+        // If Windows mounts the volume at another directory, this list is needed to find and undo that mount.
         let before = os.volume_paths(&volume)?;
         match os.set_volume_mount_point(&path, &volume) {
             Ok(()) => {
@@ -85,8 +85,8 @@ impl Operation for MountVolume {
                 if is_mounted == Ok(true) {
                     return Ok(());
                 }
-                // A handle does not prevent the directory from becoming a link, and no document says whether Windows
-                // follows it.
+                // Another process can turn the directory into a link although csi-proxy holds a handle on it. No
+                // document says whether Windows follows such a link when it mounts.
                 self.undo_elsewhere(run.node(), &before)?;
                 is_mounted.and(Err(not_mounted()))?
             }
@@ -107,8 +107,9 @@ impl MountVolume {
         Ok(Link::of(directory)?.and_then(|link| link.volume()) == Some(self.volume))
     }
 
-    /// Mounts the volume after the mount manager has failed with `code`: by the storage provider and, if a handle on the
-    /// directory may be in the way, by the mount manager while nothing holds the directory, whose parents are held.
+    /// Mounts the volume after the mount manager has failed with `code`. First asks the storage provider. If the
+    /// provider fails too, and the cause may be the handle on the directory, closes the handle and asks the mount
+    /// manager again. The parent directories stay open meanwhile.
     ///
     /// No document says how the mount manager opens the directory.
     fn mount_otherwise(
@@ -137,7 +138,8 @@ impl MountVolume {
         }
         drop(target);
         let mounted = os.set_volume_mount_point(&path, &volume);
-        // The directory may be gone, and the volume mounted at another one of its path.
+        // Another process may have removed the directory meanwhile, and the volume may be mounted at a new directory
+        // that has the same path.
         let is_mounted = entry.open().map_err(OperationError::from).and_then(|target| self.is_mounted_at(&*target));
         if is_mounted == Ok(true) {
             return Ok(());
@@ -157,7 +159,7 @@ impl MountVolume {
     }
 }
 
-/// Returns the error of a fallback that failed after the first had failed with `code`.
+/// Returns the error to report if the mount manager has failed with `code` and then the fallback has failed too.
 fn after(code: OsError, failed: OperationError) -> OperationError {
     if failed.kind == Kind::StillRunning { failed } else { OperationError::from(code).with_failed_fallback(&failed) }
 }
