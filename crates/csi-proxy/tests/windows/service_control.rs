@@ -162,8 +162,8 @@ fn insist(arguments: &[&str]) {
 
 fn sc(arguments: &[&str]) -> (i32, String) {
     let output = run_sc(arguments).or_else(|error| {
-        // Wine answers ERROR_INTERNAL_ERROR when a new process ends before it is initialised. This happens now and then
-        // on a busy machine and says nothing about the service.
+        // Under Wine, a process cannot be started now and then on a busy machine, with ERROR_INTERNAL_ERROR. This says
+        // nothing about the service.
         if error.raw_os_error() != Some(1359) {
             return Err(error);
         }

@@ -118,8 +118,9 @@ impl<C: Connect> Queue<C> {
         MAX_CONNECTIONS + self.hung().min(MAX_REPLACEMENTS)
     }
 
-    /// Takes the first request that may start. Methods leave one thread to queries, which end at their deadlines. The caller of
-    /// a request whose deadline has passed withdraws it.
+    /// Takes the first request that may start. Methods never occupy the last thread: it remains for queries, which end
+    /// at their deadlines. A request whose deadline has passed is skipped here, because its caller withdraws the
+    /// request.
     fn take(&mut self, now: Time) -> Option<Request<C>> {
         let methods_may_start = self.methods() + 1 < self.max_threads();
         let may_start = |request: &Request<C>| now < request.deadline && (methods_may_start || !request.is_method);

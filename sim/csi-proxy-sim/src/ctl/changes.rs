@@ -40,7 +40,8 @@ pub(super) enum Task {
     },
     /// Prints the simulated node as a node file
     #[command(
-        before_help = "The file contains the passwords of the simulated servers. Comments in it name what it leaves out."
+        before_help = "The file contains the passwords of the simulated servers. Comments in the file name the parts of the \
+                       node that the file does not describe."
     )]
     Node,
     /// Writes the simulated node to the state file (flag -state)
