@@ -32,6 +32,6 @@ pub use corruption::{CorruptedAnswer, CorruptingOs, Corruption};
 pub use fault::{Fault, When};
 pub use fault_set::FaultSet;
 pub use layer::{Layer, Layered};
-pub use probe::{Call, FaultAction, Outcome, PRIMITIVES, Probe, Probed};
+pub use probe::{Call, FaultAction, Outcome, PRIMITIVES, Probe, Probed, matches};
 pub use race::Race;
 pub use trace::{Counts, Record, Trace};

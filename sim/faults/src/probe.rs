@@ -79,6 +79,14 @@ impl Call {
     }
 }
 
+/// Returns whether a pattern names a primitive: all if it is empty, or all with this beginning if `*` ends it.
+pub fn matches(pattern: &str, primitive: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(beginning) => primitive.starts_with(beginning),
+        None => pattern.is_empty() || pattern == primitive,
+    }
+}
+
 /// How a probe disturbs a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultAction {

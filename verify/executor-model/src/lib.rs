@@ -13,7 +13,7 @@ mod sync;
 mod types;
 
 #[path = "../../../crates/storage-ops/src"]
-#[allow(dead_code, unused_imports, reason = "the scenarios use only a part of the sources")]
+#[expect(dead_code, unused_imports, reason = "storage-ops uses all of its sources, the scenarios a part of them")]
 mod sources {
     pub(crate) mod error;
     pub(crate) mod error_class;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use faults::Call;
+use faults::{Call, matches};
 use os::OsError;
 
 /// Primitives with their errors.
@@ -72,9 +72,5 @@ fn table(text: &'static str) -> Table {
 
 /// Returns the errors of the first row that matches a primitive.
 fn errors_in(table: &'static Table, primitive: &str) -> &'static [OsError] {
-    let matches = |pattern: &str| match pattern.strip_suffix('*') {
-        Some(start) => primitive.starts_with(start),
-        None => primitive == pattern,
-    };
-    table.iter().find(|(pattern, _)| matches(pattern)).map_or(&[], |(_, errors)| errors)
+    table.iter().find(|(pattern, _)| matches(pattern, primitive)).map_or(&[], |(_, errors)| errors)
 }

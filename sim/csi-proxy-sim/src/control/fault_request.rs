@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::control_api::fault::Action;
-use faults::{Call, Fault, FaultAction, PRIMITIVES, When};
+use faults::{Call, Fault, FaultAction, PRIMITIVES, When, matches};
 use os::OsError;
 use os_sim::Sim;
 use tonic::Status;
@@ -42,14 +42,6 @@ fn condition(request: &crate::control_api::Fault, sim: &Sim) -> impl Fn(&Call) -
     }
 }
 
-/// Returns whether the name of a primitive is the one asked for: all if empty, or all with this beginning if `*` ends it.
-fn matches(pattern: &str, primitive: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(beginning) => primitive.starts_with(beginning),
-        None => pattern.is_empty() || pattern == primitive,
-    }
-}
-
 /// Refuses a name that no primitive begins with: its fault would never happen.
 fn check_primitive(pattern: &str) -> Result<(), Status> {
     let is_known = match (pattern.split_once(' '), pattern.strip_suffix('*')) {
@@ -66,7 +58,9 @@ fn check_primitive(pattern: &str) -> Result<(), Status> {
 
 #[cfg(test)]
 mod tests {
-    use super::{check_primitive, matches};
+    use faults::matches;
+
+    use super::check_primitive;
 
     #[test]
     fn an_asterisk_stands_for_any_rest_of_a_name() {
