@@ -26,8 +26,8 @@ pub(crate) fn command() -> Command {
         .before_help(
             "Fields have the names of the api.proto files, or these names in lowerCamelCase. An omitted field has its \
              default value. The response has the names of the api.proto files, and numbers for 64-bit integers.\n\n\
-             An RPC may change the node and lose data. The help of its command has a warning, such as `csi-proxyctl \
-             volume format --help`.",
+             An RPC may change the node and lose data. To see the warnings, read the help of the RPC's own command, for \
+             example `csi-proxyctl volume format --help`.",
         )
         .arg(
             Arg::new("rpc")
