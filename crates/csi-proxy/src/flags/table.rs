@@ -142,7 +142,7 @@ pub static TABLE: [Section; 5] = [
                 name: "max-connections",
                 kind: Kind::Value("COUNT"),
                 default: "1024",
-                help: "Maximum open connections. At the limit, a new connection evicts one that has not started HTTP/2, else the least recently used one without a running call.",
+                help: "Maximum open connections. At the limit, a new one evicts one that has not started HTTP/2, else the longest-idle one.",
                 set: |flags, text| positive(text).map(|count| flags.max_connections = count),
             },
             Flag {
