@@ -1,6 +1,10 @@
 //! The checks of the source tree other than tests: formatting, lints, documentation, dependencies, packages.
 
+use std::path::PathBuf;
 use std::process::Command;
+use std::{env, fs, io};
+
+use cargo_metadata::Package;
 
 use crate::summary::Summary;
 use crate::{docs, lint, process, setup, windows, workspace};
@@ -86,11 +90,38 @@ fn packages(name: &str) -> Summary {
         Ok(metadata) => metadata,
         Err(error) => return Summary::failed(&format!("{name}: {error}")),
     };
-    let published = metadata.workspace_packages().into_iter().filter(|package| lint::publish::is_published(package));
+    let published: Vec<_> =
+        metadata.workspace_packages().into_iter().filter(|package| lint::publish::is_published(package)).collect();
+    if let Err(error) = remove_unpacked(&published) {
+        return Summary::failed(&format!("{name}: cannot remove the packages of an earlier run: {error}"));
+    }
     let mut cargo = workspace::cargo();
     cargo.args(["package", "--quiet", "--locked", "--offline", "--allow-dirty"]);
-    cargo.args(published.flat_map(|package| ["--package", package.name.as_str()]));
+    cargo.args(published.iter().flat_map(|package| ["--package", package.name.as_str()]));
     Summary::of_check(name, &mut cargo)
+}
+
+/// Removes the sources that an earlier `cargo package` unpacked. Cargo unpacks each version of a package once, so it would
+/// compile the sources of an earlier commit.
+fn remove_unpacked(published: &[&Package]) -> io::Result<()> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
+    let Some(registries) = home.and_then(|home| fs::read_dir(home.join("registry/src")).ok()) else {
+        return Ok(());
+    };
+    for registry in registries {
+        let registry = registry?;
+        // The registry of `cargo package` is a local folder. Its name has no host, only a hash.
+        if !registry.file_name().to_string_lossy().starts_with('-') {
+            continue;
+        }
+        for package in published {
+            match fs::remove_dir_all(registry.path().join(format!("{}-{}", package.name, package.version))) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Makes the documentation as a site.
