@@ -1,13 +1,11 @@
 //! The checks of the source tree other than tests: formatting, lints, documentation, dependencies, packages.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::{env, fs, io};
-
-use cargo_metadata::Package;
 
 use crate::summary::Summary;
-use crate::{docs, lint, process, setup, windows, workspace};
+use crate::{Error, docs, lint, process, setup, windows, workspace};
 
 /// A check by its name.
 pub(crate) type Check = (&'static str, fn(&str) -> Summary);
@@ -86,42 +84,46 @@ fn documentation(name: &str) -> Summary {
 
 /// Packages what can be published on crates.io, and compiles each package from its own files alone.
 fn packages(name: &str) -> Summary {
-    let metadata = match workspace::metadata() {
-        Ok(metadata) => metadata,
-        Err(error) => return Summary::failed(&format!("{name}: {error}")),
-    };
-    let published: Vec<_> =
-        metadata.workspace_packages().into_iter().filter(|package| lint::publish::is_published(package)).collect();
-    if let Err(error) = remove_unpacked(&published) {
-        return Summary::failed(&format!("{name}: cannot remove the packages of an earlier run: {error}"));
+    match unpacked_packages() {
+        Ok(folder) => {
+            let mut cargo = workspace::cargo();
+            cargo.current_dir(folder).args(["check", "--quiet", "--workspace", "--offline"]);
+            Summary::of_check(name, cargo.arg("--target-dir").arg(workspace::target()))
+        }
+        Err(error) => Summary::failed(&format!("{name}: {error}")),
     }
-    let mut cargo = workspace::cargo();
-    cargo.args(["package", "--quiet", "--locked", "--offline", "--allow-dirty"]);
-    cargo.args(published.iter().flat_map(|package| ["--package", package.name.as_str()]));
-    Summary::of_check(name, &mut cargo)
 }
 
-/// Removes the sources that an earlier `cargo package` unpacked. Cargo unpacks each version of a package once, so it would
-/// compile the sources of an earlier commit.
-fn remove_unpacked(published: &[&Package]) -> io::Result<()> {
-    let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
-    let Some(registries) = home.and_then(|home| fs::read_dir(home.join("registry/src")).ok()) else {
-        return Ok(());
-    };
-    for registry in registries {
-        let registry = registry?;
-        // The registry of `cargo package` is a local folder. Its name has no host, only a hash.
-        if !registry.file_name().to_string_lossy().starts_with('-') {
-            continue;
-        }
-        for package in published {
-            match fs::remove_dir_all(registry.path().join(format!("{}-{}", package.name, package.version))) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
+/// Makes a workspace of the unpacked packages, in which they depend on each other, and returns its folder. The check of
+/// `cargo package` itself unpacks each version only once, so it may compile the sources of an earlier commit.
+fn unpacked_packages() -> Result<PathBuf, Error> {
+    let metadata = workspace::metadata()?;
+    let published: Vec<_> =
+        metadata.workspace_packages().into_iter().filter(|package| lint::publish::is_published(package)).collect();
+    let mut cargo = workspace::cargo();
+    cargo.args(["package", "--quiet", "--locked", "--offline", "--allow-dirty", "--no-verify"]);
+    cargo.args(published.iter().flat_map(|package| ["--package", package.name.as_str()]));
+    if !process::succeeds(&mut cargo)? {
+        return Err("cargo package failed".into());
     }
-    Ok(())
+    let folder = workspace::target().join("packages");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder)?;
+    let mut patches = Vec::new();
+    for package in published {
+        let unpacked = format!("{}-{}", package.name, package.version);
+        let archive = workspace::target().join(format!("package/{unpacked}.crate"));
+        let mut tar = Command::new("tar");
+        if !process::succeeds(tar.arg("-xzf").arg(&archive).arg("-C").arg(&folder))? {
+            return Err(format!("{} cannot be unpacked", archive.display()).into());
+        }
+        patches.push(format!("{} = {{ path = \"{unpacked}\" }}\n", package.name));
+    }
+    let patches = patches.concat();
+    let manifest = format!("[workspace]\nresolver = \"3\"\nmembers = [\"csi-proxy-*\"]\n[patch.crates-io]\n{patches}");
+    fs::write(folder.join("Cargo.toml"), manifest)?;
+    fs::copy(workspace::root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
+    Ok(folder)
 }
 
 /// Makes the documentation as a site.
