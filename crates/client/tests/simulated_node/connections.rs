@@ -1,13 +1,15 @@
 //! Connections that break, hang or are missing.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, LazyLock, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use csi_proxy_client::ErrorKind;
 use faults::{Call, FaultAction, Probe, Probed};
 use storage_ops::{Config, Node};
 use tokio::io::copy_bidirectional;
+use tokio::runtime::{Builder, Runtime};
 use tokio::task::AbortHandle;
 use tokio::time::{resume, sleep, timeout};
 use transport::address::Location;
@@ -118,6 +120,10 @@ async fn a_call_ends_at_its_deadline_or_when_it_is_dropped_and_others_go_on() {
     assert!(other.expect("it is answered").unwrap());
 }
 
+/// The runtime of the relays. The threads of the daemon's runtime wait until the relays have ended.
+static RELAYS: LazyLock<Runtime> =
+    LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap());
+
 /// Relays connections, and breaks them when the daemon touches the directory, as often as `remaining` says.
 #[derive(Default)]
 struct Breaker {
@@ -129,8 +135,9 @@ impl Breaker {
     /// Relays the connections to an endpoint in the folder `front` to the one in the folder `behind`.
     fn relay(self: &Arc<Self>, endpoint: &str, front: &Sockets, behind: &Sockets) {
         let [front, behind] = [front, behind].map(|sockets| Location::Directory(sockets.folder()).address(endpoint));
-        let mut listener = bind(&front).unwrap();
         let breaker = Arc::clone(self);
+        let _entered = RELAYS.enter();
+        let mut listener = bind(&front).unwrap();
         tokio::spawn(async move {
             loop {
                 let mut client = listener.accept().await.unwrap();
@@ -150,7 +157,12 @@ impl Probe for Breaker {
         if call.object.contains("disturbed")
             && self.remaining.fetch_update(Ordering::SeqCst, Ordering::SeqCst, takes_one).is_ok()
         {
-            self.relays.lock().unwrap().iter().for_each(AbortHandle::abort);
+            let relays = self.relays.lock().unwrap().clone();
+            relays.iter().for_each(AbortHandle::abort);
+            // A relay that has not ended yet could relay the response.
+            while !relays.iter().all(AbortHandle::is_finished) {
+                thread::yield_now();
+            }
         }
         FaultAction::Go
     }
