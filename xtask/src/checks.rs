@@ -95,7 +95,8 @@ fn packages(name: &str) -> Summary {
 }
 
 /// Makes a workspace of the unpacked packages, in which they depend on each other, and returns its folder. The check of
-/// `cargo package` itself unpacks each version only once, so it may compile the sources of an earlier commit.
+/// `cargo package` itself unpacks each version only once, so it may compile the sources of an earlier commit. For the same
+/// reason the files get the time of now: in the archives all have one time, and cargo compiles only what is newer.
 fn unpacked_packages() -> Result<PathBuf, Error> {
     let metadata = workspace::metadata()?;
     let published: Vec<_> =
@@ -114,7 +115,7 @@ fn unpacked_packages() -> Result<PathBuf, Error> {
         let unpacked = format!("{}-{}", package.name, package.version);
         let archive = workspace::target().join(format!("package/{unpacked}.crate"));
         let mut tar = Command::new("tar");
-        if !process::succeeds(tar.arg("-xzf").arg(&archive).arg("-C").arg(&folder))? {
+        if !process::succeeds(tar.arg("-xmzf").arg(&archive).arg("-C").arg(&folder))? {
             return Err(format!("{} cannot be unpacked", archive.display()).into());
         }
         patches.push(format!("{} = {{ path = \"{unpacked}\" }}\n", package.name));

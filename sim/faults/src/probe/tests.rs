@@ -11,7 +11,7 @@ use os::{
 };
 use os_sim::Sim;
 
-use super::{Call, FaultAction, Outcome, Probe, Probed};
+use super::{Call, FaultAction, Outcome, Probe, Probed, matches};
 use crate::fault::{Fault, When};
 use crate::trace::Trace;
 
@@ -188,4 +188,11 @@ fn an_outer_probe_sees_the_faults_of_an_inner_one() {
         let seen: Vec<_> = trace.take().iter().map(|record| record.outcome).collect();
         assert_eq!(seen, [outcome], "{when:?} {action:?}");
     }
+}
+
+#[test]
+fn an_asterisk_stands_for_any_rest_of_a_name() {
+    assert!(matches("", "open") && matches("*", "open") && matches("open", "open") && matches("open*", "open_child"));
+    assert!(!matches("open", "open_child"));
+    assert!(matches("wmi *", "wmi query") && matches("wmi call MSFT_Volume.*", "wmi call MSFT_Volume.Format"));
 }
