@@ -207,6 +207,7 @@ fn log_failure(status: &Status, duration: Duration) {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::resume_unwind;
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
@@ -220,7 +221,7 @@ mod tests {
     use super::{Outcome, catch_panics, deadline, deadline_exceeded, log_failure};
 
     fn panics() -> Outcome {
-        panic!("a deliberate defect")
+        resume_unwind(Box::new("a deliberate defect"))
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
 //! Tests of the pool with scripted connections. Time and threads are real.
 
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -61,7 +62,7 @@ impl Script {
         match step {
             None => Ok(()),
             Some(Step::Fail(error)) => Err(error),
-            Some(Step::Panic) => panic!("scripted by the test"),
+            Some(Step::Panic) => resume_unwind(Box::new("scripted by the test")),
             Some(Step::Hang(started, resumed)) => {
                 let _ = started.send(());
                 let _ = resumed.recv();
