@@ -69,6 +69,9 @@ fn under_wine() -> Result<Result<String, String>, Error> {
     })?;
     match end {
         End::Exited(status) if status.success() => Ok(Ok(results)),
-        _ => Err(format!("the program that checks the facts: {end:?}").into()),
+        _ => {
+            let last = results.lines().last().unwrap_or_default();
+            Err(format!("the program that checks the facts: {end:?}; the last line that it printed: {last}").into())
+        }
     }
 }

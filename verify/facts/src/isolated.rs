@@ -11,6 +11,7 @@ pub(crate) type Results = BTreeMap<String, String>;
 
 /// How long a check may take.
 const LONGEST: Duration = Duration::from_mins(2);
+const ERROR_INTERNAL_ERROR: i32 = 1359;
 
 /// Checks all facts on this machine and calls `found` with each id and result.
 pub(crate) fn check_all(mut found: impl FnMut(&str, String)) -> io::Result<()> {
@@ -20,7 +21,7 @@ pub(crate) fn check_all(mut found: impl FnMut(&str, String)) -> io::Result<()> {
     for fact in facts::all() {
         let mut one = Command::new(&program);
         one.args(["one", fact.id]).stdin(Stdio::null()).stdout(File::create(&output)?).stderr(Stdio::null());
-        let ended = end_of(one.spawn()?, LONGEST)?;
+        let ended = end_of(start(&mut one)?, LONGEST)?;
         let printed = fs::read_to_string(&output)?;
         match (ended, fact.wine_differs().filter(|_| is_wine())) {
             (None, _) => found(fact.id, printed.trim().to_owned()),
@@ -29,6 +30,15 @@ pub(crate) fn check_all(mut found: impl FnMut(&str, String)) -> io::Result<()> {
         }
     }
     fs::remove_file(&output)
+}
+
+/// Starts a process. Under Wine, a process cannot be started now and then on a busy machine, with ERROR_INTERNAL_ERROR.
+/// This says nothing about the check, so it is started a second time.
+fn start(command: &mut Command) -> io::Result<Child> {
+    match command.spawn() {
+        Err(error) if error.raw_os_error() == Some(ERROR_INTERNAL_ERROR) => command.spawn(),
+        started => started,
+    }
 }
 
 /// Returns whether this machine runs Wine.
