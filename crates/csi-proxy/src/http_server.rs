@@ -4,10 +4,10 @@
 //! `CONNECTION_TIME`. At the limit on connections, a new connection closes the oldest connection of the client address that has
 //! the most. A client that sends its request at once is answered before that, unless its own address floods the server.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,8 +43,29 @@ pub struct HttpListener {
 }
 
 impl HttpListener {
+    /// Listens at each address, and at 127.0.0.1 on each of their ports: only there can clients read the status pages.
+    pub async fn bind_all(addresses: &[String]) -> io::Result<Vec<Self>> {
+        let mut listeners = Vec::new();
+        for address in addresses {
+            listeners.push(Self::bind(address).await?);
+        }
+        let ports: BTreeSet<u16> = listeners.iter().map(|listener| listener.address.port()).collect();
+        for port in ports {
+            let listens_at = |ip: IpAddr| listeners.iter().any(|listener| listener.address == (ip, port).into());
+            if listens_at(Ipv4Addr::LOCALHOST.into()) || listens_at(Ipv4Addr::UNSPECIFIED.into()) {
+                continue;
+            }
+            match Self::bind(&format!("127.0.0.1:{port}")).await {
+                // On Unix, [::] includes the IPv4 addresses.
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && listens_at(Ipv6Addr::UNSPECIFIED.into()) => {}
+                loopback => listeners.push(loopback?),
+            }
+        }
+        Ok(listeners)
+    }
+
     /// Listens at `address`, `host:port`; as in Go, on all interfaces if the host is missing.
-    pub async fn bind(address: &str) -> io::Result<Self> {
+    async fn bind(address: &str) -> io::Result<Self> {
         let everywhere = address.starts_with(':').then(|| format!("0.0.0.0{address}"));
         let bound = TcpListener::bind(everywhere.as_deref().unwrap_or(address)).await;
         let listener = bound.map_err(|error| {
@@ -198,9 +219,43 @@ mod tests {
         assert_eq!(closed, expected, "the oldest ones are closed");
     }
 
+    async fn bind_all(addresses: &[&str]) -> Vec<HttpListener> {
+        let addresses: Vec<String> = addresses.iter().map(|address| (*address).to_owned()).collect();
+        HttpListener::bind_all(&addresses).await.expect("free ports")
+    }
+
+    #[tokio::test]
+    async fn the_loopback_address_answers_the_status_on_the_port_of_each_address_and_checks_hold_everywhere() {
+        assert!(bind_all(&[]).await.is_empty(), "nothing is open without an address");
+        for (addresses, listeners) in
+            [(&["127.0.0.1:0"][..], 1), (&[":0"], 1), (&["127.0.0.2:0"], 2), (&["127.0.0.1:0", "127.0.0.2:0"], 3)]
+        {
+            let bound = bind_all(addresses).await;
+            assert_eq!(bound.len(), listeners, "{addresses:?}");
+            for listener in bound {
+                let address = listener.address();
+                tokio::spawn(listener.serve(pages()));
+                let loopback = format!("127.0.0.1:{}", address.port());
+                let own = address.to_string().replace("0.0.0.0", "127.0.0.1");
+                for (connect, header, status) in [
+                    (&loopback, "Host: localhost", 200),
+                    (&own, "Host: node.example", 403),
+                    (&own, "Host: localhost\r\nX-Forwarded-For: 10.0.0.7", 403),
+                ] {
+                    let mut client = TcpStream::connect(connect).await.expect("connected");
+                    let request = format!("GET /statusz HTTP/1.1\r\n{header}\r\n\r\n");
+                    client.write_all(request.as_bytes()).await.expect("sent");
+                    let mut answer = String::new();
+                    client.read_to_string(&mut answer).await.expect("text");
+                    assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{addresses:?} {header}: {answer:.90}");
+                }
+            }
+        }
+    }
+
     #[tokio::test]
     async fn a_request_is_answered_however_many_connections_are_silent() {
-        let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+        let listener = bind_all(&["127.0.0.1:0"]).await.remove(0);
         let address = listener.address();
         let serving = tokio::spawn(listener.serve(pages()));
         let mut silent = Vec::new();

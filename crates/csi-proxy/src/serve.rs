@@ -1,5 +1,6 @@
 //! Serving until a signal to stop.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::error::Error;
 use std::fmt;
@@ -131,10 +132,7 @@ pub async fn until<L: Listener>(
     node.check_working_directories()?;
     let executor = Arc::new(Executor::new(node));
     let server = Server::new(executor, limits(flags));
-    let metrics_listener = match &flags.metrics_address {
-        Some(address) => Some(HttpListener::bind(address).await?),
-        None => None,
-    };
+    let http_listeners = HttpListener::bind_all(&flags.metrics_addresses).await?;
     let Endpoints { location, bind, services } = endpoints;
     let open = Endpoint::open(&location, EndpointSpec::of(&flags.api_groups, flags.groupless_pipes), bind)?;
     let with_services = |endpoint: Endpoint<L>| {
@@ -142,12 +140,12 @@ pub async fn until<L: Listener>(
         endpoint.with_services(more)
     };
     let open: Vec<_> = open.into_iter().map(with_services).collect();
-    announce(&mut out, &name, &location, &flags.api_groups, open.len(), metrics_listener.as_ref())?;
+    announce(&mut out, &name, &location, &flags.api_groups, open.len(), &http_listeners)?;
     let (version, process_id, given) = (env!("CARGO_PKG_VERSION"), std::process::id(), flags.shown.command_line());
     tracing::info!(endpoints = open.len(), system = name, version, process_id, flags = given, "serving");
-    if let Some(listener) = metrics_listener {
-        let pages = Pages::new(flags, &name, Arc::clone(server.metrics()));
-        tokio::spawn(listener.serve(Arc::new(pages)));
+    let pages = Arc::new(Pages::new(flags, &name, &location, Arc::clone(server.metrics())));
+    for listener in http_listeners {
+        tokio::spawn(listener.serve(Arc::clone(&pages)));
     }
     ready()?;
     let drop_reports = tokio::spawn(log::report_dropped());
@@ -232,7 +230,7 @@ fn announce(
     location: &Location,
     groups: &[Group],
     endpoints: usize,
-    metrics: Option<&HttpListener>,
+    http_listeners: &[HttpListener],
 ) -> io::Result<()> {
     let served = || GROUP_VERSIONS.iter().filter(|row| groups.contains(&row.group));
     let rpcs: usize = served().map(|row| row.rpcs.len()).sum();
@@ -245,9 +243,10 @@ fn announce(
         Location::Directory(folder) => writeln!(out, "  sockets in {}", folder.display())?,
         Location::NamedPipes => writeln!(out, r"  pipes \\.\pipe\csi-proxy-<group>-<version>")?,
     }
-    if let Some(listener) = metrics {
-        writeln!(out, "  metrics at http://{}/metrics", listener.address())?;
-        writeln!(out, "  status at http://{}/, for clients on the node itself", listener.address())?;
+    let addresses = || http_listeners.iter().map(HttpListener::address);
+    addresses().try_for_each(|address| writeln!(out, "  metrics at http://{address}/metrics"))?;
+    for port in addresses().map(|address| address.port()).collect::<BTreeSet<_>>() {
+        writeln!(out, "  status at http://127.0.0.1:{port}/, for clients on the node itself")?;
     }
     writeln!(out, "Press Ctrl-C to stop.")?;
     out.flush()

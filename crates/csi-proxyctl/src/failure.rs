@@ -1,5 +1,6 @@
 //! What went wrong, and what to do next.
 
+use std::env;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -142,21 +143,24 @@ impl Failure {
         let is_answer = error.call_number().is_some();
         match error.kind() {
             ErrorKind::Unavailable if is_answer => {
-                vec!["csi-proxy is busy or stopping, or a device does not answer; `csi-proxyctl top` shows what runs".into()]
+                vec![
+                    "csi-proxy is busy or stopping, or a device does not answer; `csi-proxyctl top` shows what runs"
+                        .into(),
+                ]
             }
             ErrorKind::DeadlineExceeded if is_answer => {
-                vec!["the node may still be at work: look at the state of the object before you repeat the command".into()]
+                vec![
+                    "the node may still be at work: look at the state of the object before you repeat the command"
+                        .into(),
+                ]
             }
             ErrorKind::Unavailable if is_broken(error) => {
                 vec!["if csi-proxy has restarted, repeat the command: a change that has already been made is not made again".into()]
             }
             ErrorKind::Unavailable => match endpoints {
-                Endpoints::Pipes => vec![
-                    "is the csi-proxy service running? `sc.exe query csiproxy` shows its state, `sc.exe start csiproxy` \
-                     starts it"
-                        .into(),
-                    r"in a container, \\.\pipe\csi-proxy-* must be mounted".into(),
-                ],
+                Endpoints::Pipes => {
+                    unserved_pipes(env::var_os("CONTAINER_SANDBOX_MOUNT_POINT").is_some()).map(Into::into).into()
+                }
                 _ => vec![endpoints.hint()],
             },
             ErrorKind::FailedPrecondition if is_connecting(error) => vec![endpoints.hint()],
@@ -170,13 +174,29 @@ impl Failure {
             ErrorKind::DeadlineExceeded => {
                 vec!["`csi-proxyctl top` shows what the node does; --timeout gives a call more time".into()]
             }
-            ErrorKind::Unimplemented => vec!["`csi-proxyctl versions` shows what the node serves; --api-version selects an older version".into()],
+            ErrorKind::Unimplemented => vec![
+                "`csi-proxyctl versions` shows what the node serves; --api-version selects an older version".into(),
+            ],
             ErrorKind::Aborted | ErrorKind::ResourceExhausted => {
                 vec!["csi-proxy is busy with another call for the same object, or with too many calls; repeat the command".into()]
             }
             _ => Vec::new(),
         }
     }
+}
+
+/// Returns what to do if no pipe answers. A HostProcess container sees the pipes of its node, and csi-proxy probably runs in one.
+fn unserved_pipes(is_in_host_process_container: bool) -> [&'static str; 2] {
+    if is_in_host_process_container {
+        return [
+            "`kubectl logs` of csi-proxy's pod on this node has the reason; `kubectl delete pod` restarts csi-proxy",
+            "a node with csi-proxy as a service: `sc.exe query csiproxy` shows its state, `sc.exe start csiproxy` starts it",
+        ];
+    }
+    [
+        "is the csi-proxy service running? `sc.exe query csiproxy` shows its state, `sc.exe start csiproxy` starts it",
+        r"in a container, \\.\pipe\csi-proxy-* must be mounted",
+    ]
 }
 
 /// Whether the call failed because it is not known where the sockets are.
@@ -192,4 +212,16 @@ fn is_connecting(error: &Error) -> bool {
 /// Whether the connection broke during the call.
 fn is_broken(error: &Error) -> bool {
     std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<Status>)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unserved_pipes;
+
+    #[test]
+    fn the_hint_for_pipes_that_nobody_serves_knows_whether_it_is_read_in_a_container() {
+        let [in_container, on_the_node] = [true, false].map(|is_in_container| unserved_pipes(is_in_container)[0]);
+        assert!(in_container.contains("kubectl logs") && !in_container.contains("sc.exe"), "{in_container}");
+        assert!(on_the_node.contains("sc.exe") && !on_the_node.contains("kubectl"), "{on_the_node}");
+    }
 }

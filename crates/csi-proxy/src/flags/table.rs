@@ -229,11 +229,13 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "metrics-bind-address",
-                kind: Kind::Value("ADDRESS"),
+                kind: Kind::Values("ADDRESS,..."),
                 default: "",
-                help: "Serve /metrics, /healthz and /readyz at this address, such as :9818. Clients on the node also get /, /statusz, /flagz.",
+                help: "Serve /metrics, /healthz, /readyz at this address, such as :9818; on its port, 127.0.0.1 also serves the status pages.",
                 set: |flags, text| {
-                    optional(text, |text| Ok(text.to_owned())).map(|address| flags.metrics_address = address)
+                    let addresses = text.split(',').filter(|address| !address.is_empty());
+                    flags.metrics_addresses.extend(addresses.map(str::to_owned));
+                    Ok(())
                 },
             },
         ],

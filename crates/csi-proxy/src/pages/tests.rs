@@ -12,6 +12,7 @@ use server::status::{Failure, Lock, RpcSummary, RunningCall};
 use server::{Limits, Server, Status};
 use storage_ops::{Config, Executor, Node};
 use tokio::sync::Notify;
+use transport::address::Location;
 use transport::memory::MemoryEndpoint;
 
 use super::Pages;
@@ -33,7 +34,7 @@ fn pages_of(server: &Server) -> Arc<Pages> {
     let flags =
         ["-v=2", "-working-dir=C:\\one", "-working-dir=D:\\two", "-log_backtrace_at=x:1", "-api-groups=system,volume"];
     let flags = CSI_PROXY.parse(flags.map(str::to_owned)).unwrap();
-    Arc::new(Pages::new(&flags, "a <node>\u{202e}", Arc::clone(server.metrics())))
+    Arc::new(Pages::new(&flags, "a <node>\u{202e}", &Location::NamedPipes, Arc::clone(server.metrics())))
 }
 
 async fn text(response: Response<Full<Bytes>>) -> String {
@@ -123,7 +124,8 @@ async fn the_flags_are_listed_as_components_of_kubernetes_list_them() {
 #[tokio::test]
 async fn the_status_of_a_daemon_at_rest_has_all_fields() {
     let json: serde_json::Value = serde_json::from_str(&page("/statusz?format=json").await).unwrap();
-    let fields = "program version system process_id started up_seconds served calls pools locks counts rpcs failures";
+    let fields =
+        "program version system endpoints process_id started up_seconds served calls pools locks counts rpcs failures";
     for field in fields.split(' ') {
         assert!(json.get(field).is_some(), "{field} in {json}");
     }
@@ -131,7 +133,8 @@ async fn the_status_of_a_daemon_at_rest_has_all_fields() {
     assert_eq!(json["pools"][2], serde_json::json!({"name": "disks", "threads": 16, "busy": 0, "waiting": 0}));
     let text = page("/statusz").await;
     assert!(text.starts_with("\ncsi-proxy statusz\nWarning: "), "{text}");
-    assert!(text.contains("\nNode: a <node>\\u{202e}\n") && text.contains("\nRunning calls: 0\n"), "{text}");
+    assert!(text.contains("\nNode: a <node>\\u{202e}\nEndpoints: \\\\.\\pipe\\csi-proxy-*\n"), "{text}");
+    assert!(text.contains("\nRunning calls: 0\n"), "{text}");
 }
 
 #[test]

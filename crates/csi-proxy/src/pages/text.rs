@@ -29,10 +29,11 @@ pub(super) fn statusz(status: &ProgramStatus<'_>) -> String {
 }
 
 fn write(text: &mut String, status: &ProgramStatus<'_>) -> fmt::Result {
-    let ProgramStatus { program, version, system, process_id, started, up_seconds, served, status } = status;
+    let ProgramStatus { program, version, system, endpoints, process_id, started, up_seconds, served, status } = status;
     writeln!(text, "\n{program} statusz\n{WARNING} Use /statusz?format=json in programs.\n")?;
     writeln!(text, "Started: {started}\nUp: {}\nBinary version: {version}", duration(*up_seconds))?;
-    writeln!(text, "Process: {process_id}\nNode: {}\nServed: {}", escaped(system), served.join(" "))?;
+    writeln!(text, "Process: {process_id}\nNode: {}\nEndpoints: {}", escaped(system), escaped(endpoints))?;
+    writeln!(text, "Served: {}", served.join(" "))?;
     let counts = &status.counts;
     writeln!(
         text,

@@ -40,7 +40,7 @@ async fn usage_errors_are_code_2_and_call_nothing() {
         (&["disk", "partition", "--disk", "one"], "invalid value 'one' for '--disk <NUMBER>': expected a whole number"),
         (&["disk", "partition", "--disk", "4294967296"], "the number is too large"),
         (&["top", "--address", "node"], "'--address <HOST:PORT>': expected HOST:PORT"),
-        (&["top", "--address", ":9818"], "expected HOST:PORT"),
+        (&["top", "--address", "http://"], "expected HOST:PORT or :PORT"),
         (&["top", "--address", "node:http"], "expected HOST:PORT"),
         (&["disk", "partition", "--disk", "1", "--api-version", "v9"], "the versions that have it are v1, v1beta3"),
         (&["disk", "get-state", "--disk", "1", "--api-version", "v1alpha1"], "are v1, v1beta3, v1beta2"),

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{PathBuf, absolute};
 use std::{env, io};
 
 use csi_proxy::serve::Endpoints;
@@ -26,7 +26,8 @@ pub fn serve(flags: &SimFlags, node: SimulatedNode, out: impl Write) -> Result<(
 /// Returns the folder that the flags name; else one in the user's runtime directory, or a temporary one.
 fn folder(flags: &SimFlags) -> io::Result<(PathBuf, Option<TempDir>)> {
     if let Some(folder) = &flags.socket_folder {
-        return Ok((folder.clone(), None));
+        // The status shows the folder, and its reader may be in another one.
+        return Ok((absolute(folder)?, None));
     }
     if let Some(folder) = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir()) {
         return Ok((folder.join("csi-proxy"), None));
