@@ -77,11 +77,12 @@ impl Metrics {
         ];
         write_labelled(text, "csi_proxy_connections_closed_total", "counter", help, "reason", &reasons)?;
 
-        let help = "Calls by state: in_flight = all calls, from the headers until the client has read the response, \
-                    running = calls that hold one of the -max-calls slots, waiting = calls that wait for a slot.";
+        let help = "Calls by state: running = calls that hold one of the -max-calls slots, waiting = calls that wait for a \
+                    slot, transferring = calls whose request is incomplete or whose response the client has not read.";
+        let transferring = counts.calls.saturating_sub(counts.running + counts.waiting);
         let states = [
-            ("in_flight", number(counts.calls)),
             ("running", number(counts.running)),
+            ("transferring", number(transferring)),
             ("waiting", number(counts.waiting)),
         ];
         write_labelled(text, "csi_proxy_calls", "gauge", help, "state", &states)?;
@@ -100,7 +101,7 @@ impl Metrics {
         let help = "Bytes in use in the buffer for requests and responses larger than 16 KiB.";
         write_single(text, "csi_proxy_large_messages_bytes", "gauge", help, number(request_bodies.held()))?;
 
-        let help = "Operations that run or wait for a lock or a thread, including operations without a caller.";
+        let help = "Changes (not reads) that run or wait for a lock or a thread, including those without a caller.";
         write_single(text, "csi_proxy_operations", "gauge", help, number(executor.running()))?;
         self.write_activity(text)?;
         let help =

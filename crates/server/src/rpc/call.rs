@@ -159,7 +159,9 @@ impl<'a> CallRecord<'a> {
             Err(status) => {
                 self.rpc.metrics.ended(status.code(), duration);
                 // Drivers and csi-proxyctl query whether an object exists. NotFound is the answer then, not a failure.
-                if !(self.rpc.handler.is_query && status.code() == Code::NotFound) {
+                if self.rpc.handler.is_query && status.code() == Code::NotFound {
+                    self.rpc.metrics.was_answered();
+                } else {
                     self.add_failure(status.code(), status.message());
                 }
                 log_failure(&status, duration);

@@ -52,12 +52,15 @@ async fn the_status_lists_running_calls_and_failures_without_users_and_passwords
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_query_about_what_does_not_exist_is_not_listed_as_a_failure() {
+async fn a_query_about_what_does_not_exist_is_no_failure() {
     let daemon = Daemon::on(&node());
     let mut disks = DiskClient::new(daemon.channel("csi-proxy-disk-v1").await);
     let query = disks.get_disk_stats(GetDiskStatsRequest { disk_number: 99 }).await.expect_err("it does not exist");
     let change = disks.partition_disk(PartitionDiskRequest { disk_number: 99 }).await.expect_err("it does not exist");
     assert_eq!([query.code(), change.code()], [Code::NotFound; 2]);
-    let listed: Vec<_> = daemon.server.metrics().status().failures.into_iter().map(|failure| failure.rpc).collect();
+    let status = daemon.server.metrics().status();
+    let listed: Vec<_> = status.failures.into_iter().map(|failure| failure.rpc).collect();
     assert_eq!(listed, ["/v1.Disk/PartitionDisk"]);
+    let failed: Vec<_> = status.rpcs.iter().map(|rpc| (rpc.rpc, rpc.succeeded, rpc.failed)).collect();
+    assert_eq!(failed, [("/v1.Disk/PartitionDisk", 0, 1), ("/v1.Disk/GetDiskStats", 1, 0)]);
 }
