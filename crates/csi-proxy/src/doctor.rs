@@ -120,7 +120,7 @@ fn with_flags_of_service(
 
 /// Splits the command line of a service at blanks outside of quotation marks, as the C runtime does. Does not recognize escaped
 /// quotation marks, which no flag of csi-proxy contains.
-fn words_of(line: &str) -> Vec<String> {
+pub(crate) fn words_of(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = None;
     let mut is_quoted = false;
@@ -154,6 +154,7 @@ fn settings(flags: &DoctorFlags) -> Settings {
         excluded_pipes,
         accounts: pipe_sids.clone(),
         service: service::NAME.to_owned(),
+        is_in_container: serve::is_in_host_process_container(),
         log_file: log.file.as_ref().map(|file| file.display().to_string()),
         show_names: flags.show_names,
     }

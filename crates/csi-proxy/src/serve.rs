@@ -30,10 +30,6 @@ const OTHER_THREADS: usize = 16;
 /// answers, all threads except one may hang.
 const LEAST_WORKERS: usize = 4;
 
-/// The environment variable that every process in a HostProcess container has.
-/// <https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/>
-const HOST_PROCESS_CONTAINER: &str = "CONTAINER_SANDBOX_MOUNT_POINT";
-
 /// How long calls may drain in a HostProcess container. Windows ends its processes 5 seconds after telling them to stop.
 const CONTAINER_DRAIN: Duration = Duration::from_secs(4);
 
@@ -201,7 +197,7 @@ fn room_within(limit: usize, wanted: usize) -> usize {
 
 /// Logs the flags without effect or with a limited effect, and the groups that are not served.
 fn warn(flags: &Flags) {
-    if is_cut_short(env::var_os(HOST_PROCESS_CONTAINER).is_some(), flags.drain) {
+    if is_cut_short(is_in_host_process_container(), flags.drain) {
         tracing::warn!(
             "Windows ends a HostProcess container 5 seconds after telling it to stop, so -drain={} is cut short; use -drain={}",
             flags.drain.as_secs(),
@@ -217,6 +213,12 @@ fn warn(flags: &Flags) {
     if let Some(first) = flags.rest.first() {
         tracing::warn!("'{first}' is not a flag; ignoring it and everything after it on the command line");
     }
+}
+
+/// Returns whether this process runs in a HostProcess container, where every process has this environment variable.
+/// <https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/>
+pub(crate) fn is_in_host_process_container() -> bool {
+    env::var_os("CONTAINER_SANDBOX_MOUNT_POINT").is_some()
 }
 
 /// Returns whether Windows may end the daemon before it has drained.

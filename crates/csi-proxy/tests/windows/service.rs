@@ -163,6 +163,31 @@ async fn the_program_installs_and_uninstalls_the_service() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_flags_of_the_service_are_shown_and_replaced_and_its_program_stays() {
+    let _turn = turn().await;
+    let flags = |words: &[&str]| {
+        let output = csi_proxy(&[&["service", "flags"], words].concat());
+        String::from_utf8([output.stdout, output.stderr].concat()).expect("UTF-8")
+    };
+    assert_eq!(flags(&[]), "csi-proxy: service csiproxy is not installed\n");
+    assert_eq!(csi_proxy(&["service", "uninstall"]).stdout, b"Service csiproxy is not installed.\n");
+    let service =
+        Installed::create_with("csiproxy", r"C:\etc\csi-proxy.exe -v 5 -windows-service", &["start=", "demand"]);
+    assert_eq!(flags(&[]), "Flags of service csiproxy: -v 5\n");
+    let changed = flags(&["-drain=7", r"-log_file=C:\a b\x.log"]);
+    assert!(changed.ends_with("): -drain=7 '-log_file=C:\\a b\\x.log'\n"), "{changed}");
+    assert_eq!(flags(&[]), "Flags of service csiproxy: -drain=7 '-log_file=C:\\a b\\x.log'\n");
+    assert_eq!(flags(&["-drain=7", r"-log_file=C:\a b\x.log"]), flags(&[]), "nothing changes");
+    assert!(flags(&["-nonsense"]).contains("unknown flag -nonsense"));
+    let status = String::from_utf8_lossy(&csi_proxy(&["service", "status"]).stdout).into_owned();
+    assert!(
+        status.starts_with("csiproxy: stopped, starts on demand\n  C:\\etc\\csi-proxy.exe -windows-service "),
+        "{status}"
+    );
+    assert_eq!(service.wait_for(|_| true).state, STOPPED);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_is_starting_is_uninstalled_when_it_has_started() {
     let _turn = turn().await;
     let Some(service) = Installed::idle("csiproxy", Duration::from_secs(3), &[]) else { return };

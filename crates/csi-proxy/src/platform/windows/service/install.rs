@@ -11,14 +11,16 @@ use std::time::{Duration, Instant};
 
 use os_win32::event_log;
 use windows_service::service::{
-    Service, ServiceAccess, ServiceAction, ServiceActionType, ServiceErrorControl, ServiceFailureActions,
-    ServiceFailureResetPeriod, ServiceInfo, ServiceStartType, ServiceState, ServiceType,
+    Service, ServiceAccess, ServiceAction, ServiceActionType, ServiceConfig, ServiceErrorControl,
+    ServiceFailureActions, ServiceFailureResetPeriod, ServiceInfo, ServiceStartType, ServiceState, ServiceType,
 };
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
 use super::{FAILURE_RESET, RESTART_DELAY, STOP_MARGIN, code, failed, folders};
-use crate::flags::Flags;
+use crate::doctor::words_of;
+use crate::flags::{Flags, ShownFlags};
 use crate::program::CSI_PROXY;
+use crate::serve::is_in_host_process_container;
 use crate::service::{Installation, NAME};
 
 const DISPLAY_NAME: &str = "CSI Proxy";
@@ -87,9 +89,34 @@ fn check_folders(program: &Path, flags: &Flags) -> Result<Vec<String>, Box<dyn E
     Ok(warnings)
 }
 
-/// Stops the service, waits until it has stopped, and deletes it.
+/// Prints the flags of the service, and replaces them by `flags` if there are any. The service keeps its program.
+pub(super) fn flags(flags: &[String], mut out: impl Write) -> Result<(), Box<dyn Error>> {
+    let service = open(ServiceAccess::QUERY_CONFIG | ServiceAccess::CHANGE_CONFIG)?;
+    let config = service.query_config().map_err(|error| failed(&format!("cannot query service {NAME}"), &error))?;
+    let mut words = words_of(&config.executable_path.to_string_lossy()).into_iter();
+    let program = words.next().unwrap_or_default();
+    let current: Vec<String> = words.filter(|word| word.trim_start_matches('-') != "windows-service").collect();
+    let shown = |given: &[String]| ShownFlags { given: given.to_vec(), values: Vec::new() }.command_line();
+    writeln!(out, "Flags of service {NAME}: {}", shown(&current))?;
+    if flags.is_empty() || flags == current {
+        return Ok(());
+    }
+    let ServiceConfig { start_type, error_control, display_name, dependencies, .. } = config;
+    let changed = information(program.into(), flags);
+    let changed = ServiceInfo { start_type, error_control, display_name, dependencies, ..changed };
+    let result = service.change_config(&changed);
+    result.map_err(|error| failed(&format!("cannot change the flags of service {NAME}"), &error))?;
+    let restart = format!("sc.exe stop {NAME}, sc.exe start {NAME}");
+    writeln!(out, "New flags, which take effect at the next start ({restart}): {}", shown(flags))?;
+    Ok(())
+}
+
+/// Stops the service, waits until it has stopped, and deletes it. Does nothing if it is not installed.
 pub(super) fn uninstall(mut out: impl Write) -> Result<(), Box<dyn Error>> {
-    let service = open(ServiceAccess::STOP | ServiceAccess::QUERY_STATUS | ServiceAccess::DELETE)?;
+    let Some(service) = find(ServiceAccess::STOP | ServiceAccess::QUERY_STATUS | ServiceAccess::DELETE)? else {
+        writeln!(out, "Service {NAME} is not installed.")?;
+        return Ok(());
+    };
     stop(&service)?;
     let deleted = service.delete();
     deleted.map_err(|error| failed(&format!("cannot delete service {NAME}"), &error))?;
@@ -128,8 +155,8 @@ fn create(program: PathBuf, arguments: &[String]) -> Result<Service, Box<dyn Err
             }
             Some(SERVICE_EXISTS) => {
                 return Err(format!(
-                    "service {NAME} is already installed; to make it start this program, \
-                     use 'sc.exe config {NAME} binPath= ...'"
+                    "service {NAME} is already installed; 'csi-proxy service flags' changes its flags, and \
+                     'sc.exe config {NAME} binPath= ...' its program"
                 )
                 .into());
             }
@@ -209,11 +236,22 @@ fn manager(access: ServiceManagerAccess) -> Result<ServiceManager, Box<dyn Error
     opened.map_err(|error| failed("cannot open the service control manager", &error))
 }
 
+/// Opens the service. Returns `None` if it is not installed.
+fn find(access: ServiceAccess) -> Result<Option<Service>, Box<dyn Error>> {
+    match manager(ServiceManagerAccess::CONNECT)?.open_service(NAME, access) {
+        Ok(service) => Ok(Some(service)),
+        Err(error) if code(&error) == Some(SERVICE_DOES_NOT_EXIST) => Ok(None),
+        Err(error) => Err(failed(&format!("cannot open service {NAME}"), &error)),
+    }
+}
+
 fn open(access: ServiceAccess) -> Result<Service, Box<dyn Error>> {
-    manager(ServiceManagerAccess::CONNECT)?.open_service(NAME, access).map_err(|error| match code(&error) {
-        Some(SERVICE_DOES_NOT_EXIST) => format!("service {NAME} is not installed").into(),
-        _ => failed(&format!("cannot open service {NAME}"), &error),
-    })
+    let hint = if is_in_host_process_container() {
+        "; for csi-proxy in a container, see its pod and 'kubectl logs'"
+    } else {
+        ""
+    };
+    find(access)?.ok_or_else(|| format!("service {NAME} is not installed{hint}").into())
 }
 
 /// Stops the service, and waits until it has stopped. A service that is starting or stopping accepts no stop, so this
