@@ -45,18 +45,15 @@ pub struct HttpListener {
 impl HttpListener {
     /// Listens at each address, and at 127.0.0.1 on each of their ports: only there can clients read the status pages.
     pub async fn bind_all(addresses: &[String]) -> io::Result<Vec<Self>> {
-        let mut listeners = Vec::new();
+        let mut listeners: Vec<Self> = Vec::new();
         for address in addresses {
             listeners.push(Self::bind(address).await?);
         }
-        let own: Vec<SocketAddr> = listeners.iter().map(Self::address).collect();
-        for port in own.iter().map(SocketAddr::port).collect::<BTreeSet<_>>() {
-            let includes_loopback = |other: &SocketAddr| {
-                other.port() == port && (other.ip() == Ipv4Addr::LOCALHOST || other.ip().is_unspecified())
-            };
-            match Self::bind(&format!("127.0.0.1:{port}")).await {
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse && own.iter().any(includes_loopback) => {}
-                loopback => listeners.push(loopback?),
+        for port in listeners.iter().map(|listener| listener.address.port()).collect::<BTreeSet<_>>() {
+            let includes_loopback = |ip: IpAddr| ip == Ipv4Addr::LOCALHOST || ip.is_unspecified();
+            let of_port = listeners.iter().map(Self::address).filter(|address| address.port() == port);
+            if !of_port.map(|address| address.ip()).any(includes_loopback) {
+                listeners.push(Self::bind(&format!("127.0.0.1:{port}")).await?);
             }
         }
         Ok(listeners)

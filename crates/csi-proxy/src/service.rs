@@ -19,7 +19,7 @@ pub const NAME: &str = "csiproxy";
 pub enum Task {
     /// Install this program as the service.
     Install(Installation),
-    /// Print the flags of the service, and replace them by these if there are any.
+    /// Print the command line of the service, and replace its flags by these if there are any.
     Flags(Vec<String>),
     /// Stop and delete the service.
     Uninstall,

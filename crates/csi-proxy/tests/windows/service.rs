@@ -171,13 +171,13 @@ async fn the_flags_of_the_service_are_shown_and_replaced_and_its_program_stays()
     };
     assert_eq!(flags(&[]), "csi-proxy: service csiproxy is not installed\n");
     assert_eq!(csi_proxy(&["service", "uninstall"]).stdout, b"Service csiproxy is not installed.\n");
-    let service =
-        Installed::create_with("csiproxy", r"C:\etc\csi-proxy.exe -v 5 -windows-service", &["start=", "demand"]);
-    assert_eq!(flags(&[]), "Flags of service csiproxy: -v 5\n");
-    let changed = flags(&["-drain=7", r"-log_file=C:\a b\x.log"]);
-    assert!(changed.ends_with("): -drain=7 '-log_file=C:\\a b\\x.log'\n"), "{changed}");
-    assert_eq!(flags(&[]), "Flags of service csiproxy: -drain=7 '-log_file=C:\\a b\\x.log'\n");
-    assert_eq!(flags(&["-drain=7", r"-log_file=C:\a b\x.log"]), flags(&[]), "nothing changes");
+    let before = r"C:\etc\csi-proxy.exe -v 5 -windows-service";
+    let service = Installed::create_with("csiproxy", before, &["start=", "demand"]);
+    assert_eq!(flags(&[]), format!("{before}\n"));
+    let after = r#"C:\etc\csi-proxy.exe -windows-service -drain=7 "-log_file=C:\a b\x.log""#;
+    let wanted = ["-drain=7", r"-log_file=C:\a b\x.log"];
+    assert!(flags(&wanted).starts_with(&format!("{before}\nis now {after}\n")), "{}", flags(&[]));
+    assert_eq!(flags(&wanted), format!("{after}\n"), "nothing changes");
     assert!(flags(&["-nonsense"]).contains("unknown flag -nonsense"));
     let status = String::from_utf8_lossy(&csi_proxy(&["service", "status"]).stdout).into_owned();
     assert!(

@@ -6,7 +6,6 @@ use storage_ops::HostPath;
 use crate::Examination;
 use crate::access::{Role, is_ordinary, who_may_replace};
 use crate::checks::pipes::words;
-use crate::checks::working_directories::is_missing;
 use crate::checks::{counted, listed, quoted};
 
 const CHECK: &str = "Folders";
@@ -69,7 +68,7 @@ fn with_folders_above(directory: &HostPath) -> Vec<(String, Role)> {
 fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(String, Role)>, consequence: &str) {
     let Examination { inspector, names, report, .. } = examination;
     let (mut ordinary, mut others, mut safe) = (Vec::new(), Vec::new(), 0);
-    let mut count = objects.len();
+    let count = objects.len();
     for (path, role) in objects {
         let name = quoted(&path);
         let Ok(host_path) = HostPath::parse(&path) else {
@@ -83,11 +82,6 @@ fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(St
         };
         let access = match inspector.access(&host_path) {
             Ok(access) => access,
-            // The check of the working directories reports it.
-            Err(error) if role == Role::Above && is_missing(&error) => {
-                count -= 1;
-                continue;
-            }
             Err(error) => {
                 report.unchecked(CHECK, format!("who may replace {name}"), &error, error.code());
                 continue;

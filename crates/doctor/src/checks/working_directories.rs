@@ -2,7 +2,7 @@
 //! working directory that lies in another working directory.
 
 use os::OsError;
-use storage_ops::{HostPath, OperationError};
+use storage_ops::HostPath;
 
 use crate::Examination;
 use crate::checks::quoted;
@@ -11,11 +11,6 @@ const CHECK: &str = "Working directories";
 
 /// The file systems that have reparse points, and so links and mount points.
 const WITH_LINKS: [&str; 2] = ["NTFS", "ReFS"];
-
-/// Returns whether the error says that there is no such file or directory.
-pub(super) fn is_missing(error: &OperationError) -> bool {
-    matches!(error.code(), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND))
-}
 
 pub(super) fn check(examination: &mut Examination<'_>) {
     let Examination { settings, inspector, report, .. } = examination;
@@ -65,7 +60,7 @@ pub(super) fn check(examination: &mut Examination<'_>) {
                     "use a directory on NTFS (-kubelet-path, -working-dir)",
                 );
             }
-            Err(error) if is_missing(&error) => {
+            Err(error) if matches!(error.code(), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)) => {
                 report.problem(
                     CHECK,
                     format!("{directory} does not exist"),

@@ -18,7 +18,7 @@ use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
 use super::{FAILURE_RESET, RESTART_DELAY, STOP_MARGIN, code, failed, folders};
 use crate::doctor::words_of;
-use crate::flags::{Flags, ShownFlags};
+use crate::flags::Flags;
 use crate::program::CSI_PROXY;
 use crate::serve::is_in_host_process_container;
 use crate::service::{Installation, NAME};
@@ -89,25 +89,22 @@ fn check_folders(program: &Path, flags: &Flags) -> Result<Vec<String>, Box<dyn E
     Ok(warnings)
 }
 
-/// Prints the flags of the service, and replaces them by `flags` if there are any. The service keeps its program.
+/// Prints the command line of the service, and replaces its flags by `flags` if there are any. The service keeps its program.
 pub(super) fn flags(flags: &[String], mut out: impl Write) -> Result<(), Box<dyn Error>> {
     let service = open(ServiceAccess::QUERY_CONFIG | ServiceAccess::CHANGE_CONFIG)?;
-    let config = service.query_config().map_err(|error| failed(&format!("cannot query service {NAME}"), &error))?;
-    let mut words = words_of(&config.executable_path.to_string_lossy()).into_iter();
-    let program = words.next().unwrap_or_default();
-    let current: Vec<String> = words.filter(|word| word.trim_start_matches('-') != "windows-service").collect();
-    let shown = |given: &[String]| ShownFlags { given: given.to_vec(), values: Vec::new() }.command_line();
-    writeln!(out, "Flags of service {NAME}: {}", shown(&current))?;
-    if flags.is_empty() || flags == current {
+    let cannot = |error| failed(&format!("cannot query or change service {NAME}"), &error);
+    let config = service.query_config().map_err(cannot)?;
+    writeln!(out, "{}", config.executable_path.display())?;
+    let mut words = words_of(&config.executable_path.to_string_lossy()).into_iter().map(OsString::from);
+    let changed = information(words.next().unwrap_or_default().into(), flags);
+    if flags.is_empty() || words.eq(changed.launch_arguments.iter().cloned()) {
         return Ok(());
     }
     let ServiceConfig { start_type, error_control, display_name, dependencies, .. } = config;
-    let changed = information(program.into(), flags);
     let changed = ServiceInfo { start_type, error_control, display_name, dependencies, ..changed };
-    let result = service.change_config(&changed);
-    result.map_err(|error| failed(&format!("cannot change the flags of service {NAME}"), &error))?;
-    let restart = format!("sc.exe stop {NAME}, sc.exe start {NAME}");
-    writeln!(out, "New flags, which take effect at the next start ({restart}): {}", shown(flags))?;
+    service.change_config(&changed).map_err(cannot)?;
+    let now = service.query_config().map_err(cannot)?.executable_path;
+    writeln!(out, "is now {}\nTo use it: sc.exe stop {NAME}, sc.exe start {NAME}", now.display())?;
     Ok(())
 }
 
