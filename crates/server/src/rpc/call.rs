@@ -161,10 +161,11 @@ impl<'a> CallRecord<'a> {
                 // Drivers and csi-proxyctl query whether an object exists. NotFound is the answer then, not a failure.
                 if self.rpc.handler.is_query && status.code() == Code::NotFound {
                     self.rpc.metrics.was_answered();
+                    tracing::debug!(code = ?Code::NotFound, seconds = duration.as_secs_f64(), "{}", status.message());
                 } else {
                     self.add_failure(status.code(), status.message());
+                    log_failure(&status, duration);
                 }
-                log_failure(&status, duration);
                 let mut response = message::failure(&status);
                 response.headers_mut().insert(REQUEST_ID, HeaderValue::from(self.id));
                 response
@@ -197,7 +198,7 @@ fn log_failure(status: &Status, duration: Duration) {
     let (code, message, seconds) = (status.code(), status.message(), duration.as_secs_f64());
     match code {
         Code::Internal | Code::Unknown | Code::DataLoss => tracing::error!(?code, seconds, "{message}"),
-        // Drivers query objects that may not exist, and an invalid request says nothing about the node.
+        // An invalid request says nothing about the node.
         Code::NotFound | Code::Cancelled | Code::AlreadyExists | Code::InvalidArgument => {
             tracing::info!(?code, seconds, "{message}");
         }
