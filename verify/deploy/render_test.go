@@ -163,12 +163,14 @@ func components(names ...string) string {
 // helm renders the chart with values beyond its own ones, in YAML. It returns an error if the schema refuses them.
 func helm(t *testing.T, values string) ([]runtime.Object, error) {
 	t.Helper()
-	return helmFor(t, values, chartutil.DefaultCapabilities)
+	return helmFor(t, values, "v1.35.1")
 }
 
-// helmFor renders the chart for a cluster.
-func helmFor(t *testing.T, values string, cluster *chartutil.Capabilities) ([]runtime.Object, error) {
+// helmFor renders the chart for a cluster with this version of Kubernetes.
+func helmFor(t *testing.T, values, kubernetes string) ([]runtime.Object, error) {
 	t.Helper()
+	cluster := chartutil.DefaultCapabilities.Copy()
+	cluster.KubeVersion = chartutil.KubeVersion{Version: kubernetes}
 	loaded, err := loader.Load(chart)
 	if err != nil {
 		t.Fatal(err)
