@@ -160,7 +160,8 @@ impl Source<'_> {
     }
 }
 
-/// Returns whether both folders exist and are the same one.
+/// Returns whether both paths lead to the same folder.
 fn is_same(folder: &Path, other: &Path) -> bool {
-    fs::canonicalize(folder).is_ok_and(|folder| fs::canonicalize(other).is_ok_and(|other| folder == other))
+    folder == other
+        || fs::canonicalize(folder).is_ok_and(|folder| fs::canonicalize(other).is_ok_and(|other| folder == other))
 }
