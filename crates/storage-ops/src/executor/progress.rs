@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::executor::operation::Operation;
-use crate::scheduling::PoolKind;
 use crate::scheduling::quotas::ClientId;
+use crate::scheduling::{PoolKind, Resource};
 use crate::sync::Arc;
 
 /// The call that requests an operation. The executor reports it unchanged in
@@ -79,6 +79,7 @@ impl<O> Tracked<O> {
 pub(crate) trait Work: Send + Sync {
     fn name(&self) -> &'static str;
     fn describe(&self) -> String;
+    fn resource(&self) -> Option<Resource>;
     fn stage(&self) -> Stage;
 }
 
@@ -89,6 +90,10 @@ impl<O: Operation> Work for Tracked<O> {
 
     fn describe(&self) -> String {
         self.operation.describe()
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        self.operation.resource()
     }
 
     fn stage(&self) -> Stage {

@@ -282,6 +282,9 @@ pub(crate) fn format_ntfs(run: Run<'_>, id: VolumeId, needs_format: impl Fn() ->
                 if error.code == Some(code::VOLUME_READ_ONLY) && attributes & DiskAttributes::READ_ONLY != 0 {
                     return Err(error.into());
                 }
+                if refused.is_none() {
+                    tracing::warn!(volume = %id, %error, "repeating the format that the storage provider refused");
+                }
                 refused = Some(error);
                 Ok(None)
             }

@@ -1,5 +1,7 @@
 //! The kinds of work that have their own threads, and the resources that operations wait for.
 
+use std::fmt;
+
 use crate::types::DiskNumber;
 
 /// The pools of worker threads. A dead server or a lost disk can block only threads of its own pool.
@@ -57,4 +59,16 @@ pub enum Resource {
     Volume(String),
     /// Every disk of the node.
     AllDisks,
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(name) => write!(f, "server {name}"),
+            Self::TargetPortal(address) => write!(f, "target portal {address}"),
+            Self::Disk(number) => write!(f, "{number}"),
+            Self::Volume(path) => write!(f, "volume {path}"),
+            Self::AllDisks => f.write_str("a query of all disks"),
+        }
+    }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::refusals::Warnings;
 use crate::setup::{
     GIB, NoProbe, ONE, PARTITION, failing, layered, node_on, ntfs, probed, provider, refused, set_online, traced,
     volume_on,
@@ -269,8 +270,10 @@ fn a_property_that_the_provider_reports_otherwise_than_the_device_even_after_a_r
 fn a_temporary_failure_of_format_is_repeated_until_the_volume_is_formatted() {
     for code in [5, 6, 4099, 40001, 40003, 43006] {
         let (sim, volume) = raw_volume();
-        answering(&sim, "Format", code, 3).run(&FormatVolume { volume }).unwrap();
+        let (node, warnings) = (answering(&sim, "Format", code, 3), Arc::new(Warnings::default()));
+        tracing::subscriber::with_default(Arc::clone(&warnings), || node.run(&FormatVolume { volume }).unwrap());
         assert_eq!(sim.volume_on(1).unwrap().formats, 1, "{code}");
+        assert_eq!(warnings.with("repeating the format"), 1, "{code}");
         let (sim, volume) = raw_volume();
         let error = answering(&sim, "Format", code, u32::MAX).run(&FormatVolume { volume }).unwrap_err();
         assert_eq!(error.code(), Some(OsError(code)), "{error}");
