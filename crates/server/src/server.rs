@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use storage_ops::Executor;
 use tokio::sync::watch;
@@ -68,6 +67,8 @@ impl Server {
         let mut reporting = JoinSet::new();
         let state = Arc::clone(&self.state);
         reporting.spawn(async move { long_calls::report(&state).await });
+        // Also cancelled if a second signal drops the server while it serves.
+        let end = self.state.end_of_drain.clone().drop_guard();
         shutdown.await;
 
         let calls = self.state.open_calls.len();
@@ -85,7 +86,7 @@ impl Server {
         }
         self.wait_until_idle(&open_connections).await;
         let calls = self.state.open_calls.len();
-        self.state.drain_is_over.store(true, Ordering::Relaxed);
+        drop(end);
         phase.send_replace(Phase::Closed);
         open_connections.wait().await;
         Unfinished { calls, operations: self.state.executor.running() }

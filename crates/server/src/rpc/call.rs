@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
@@ -54,9 +55,9 @@ pub(crate) fn answer<'a>(
     peer: &'a Peer,
     request: Request<Incoming>,
 ) -> impl Future<Output = Response<ResponseBody>> + use<'a> {
-    let call = CallRecord::begin(&peer.state, rpc);
-    let span = tracing::info_span!("call", id = call.id, rpc = rpc.metrics.rpc.path, object = field::Empty);
     let deadline = deadline(request.headers());
+    let call = CallRecord::begin(&peer.state, rpc, deadline);
+    let span = tracing::info_span!("call", id = call.id, rpc = rpc.metrics.rpc.path, object = field::Empty);
     let encoding = message::check_encoding(request.headers());
     // The call does not keep its headers, which may be 16 KiB.
     let body = request.into_body();
@@ -76,9 +77,17 @@ pub(crate) fn answer<'a>(
             encoding?;
             catch_panics((rpc.handler.answer)(&peer.state, &in_flight, request, body)).await
         };
-        let mut outcome = match deadline {
-            None => answer.await,
-            Some(time) => timeout(time, answer).await.unwrap_or_else(|_| Err(deadline_exceeded(time))),
+        let (mut outcome, call) = {
+            // Dropped after `call`, which asks for the object of the call if the caller cancels.
+            let mut answer = pin!(answer);
+            let call = call;
+            let outcome = match deadline {
+                None => answer.await,
+                Some(time) => {
+                    timeout(time, answer.as_mut()).await.unwrap_or_else(|_| Err(call.deadline_exceeded(time)))
+                }
+            };
+            (outcome, call)
         };
         let mut memory = None;
         if let Ok(message) = &outcome {
@@ -102,13 +111,6 @@ async fn catch_panics(mut handler: HandlerFuture<'_>) -> Outcome {
     .await
 }
 
-fn deadline_exceeded(time: Duration) -> Status {
-    // grpc-go sends the remaining time, such as 1.999996 s.
-    Status::deadline_exceeded(format!(
-        "the caller's deadline of {time:.1?} has passed; an operation that has begun to make changes continues"
-    ))
-}
-
 /// Returns how long the caller waits, from the header `grpc-timeout`: up to eight digits and a unit.
 fn deadline(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(GRPC_TIMEOUT)?.to_str().ok()?;
@@ -128,11 +130,15 @@ fn deadline(headers: &HeaderMap) -> Option<Duration> {
     }
 }
 
-/// The record of a call in the metrics and the log. If it is dropped before its end, the caller has cancelled the call
-/// or the drain is over.
+/// How much earlier than here a client may notice that the deadline has passed, and cancel the call: its clock began first.
+const EARLY: Duration = Duration::from_millis(500);
+
+/// The record of a call in the metrics and the log. If it is dropped before its end, the caller has cancelled the call,
+/// perhaps because of the deadline, or the drain is over.
 struct CallRecord<'a> {
     id: u64,
     began: Instant,
+    deadline: Option<Duration>,
     rpc: &'a Rpc,
     state: &'a ServerState,
     has_ended: bool,
@@ -140,10 +146,21 @@ struct CallRecord<'a> {
 }
 
 impl<'a> CallRecord<'a> {
-    fn begin(state: &'a ServerState, rpc: &'a Rpc) -> Self {
+    fn begin(state: &'a ServerState, rpc: &'a Rpc, deadline: Option<Duration>) -> Self {
         rpc.metrics.started();
         let id = state.last_call.fetch_add(1, Ordering::Relaxed) + 1;
-        Self { id, began: Instant::now(), rpc, state, has_ended: false, _open: state.open_calls.token() }
+        Self { id, began: Instant::now(), deadline, rpc, state, has_ended: false, _open: state.open_calls.token() }
+    }
+
+    /// Returns the status of a call whose deadline has passed.
+    fn deadline_exceeded(&self, time: Duration) -> Status {
+        let mut requests = self.state.executor.activity().requests.into_iter();
+        let request = requests.find(|request| request.call.is_some_and(|call| call.number == self.id));
+        let object = request.map(|request| format!("cannot {}: ", request.description)).unwrap_or_default();
+        let change =
+            if self.rpc.handler.is_query { "" } else { "; an operation that has begun to make changes continues" };
+        // grpc-go sends the remaining time, such as 1.999996 s.
+        Status::deadline_exceeded(format!("{object}the caller's deadline of {time:.1?} has passed{change}"))
     }
 
     /// Counts and logs the outcome, and returns the response for it.
@@ -182,13 +199,18 @@ impl Drop for CallRecord<'_> {
     fn drop(&mut self) {
         if !self.has_ended {
             let duration = self.began.elapsed();
-            self.rpc.metrics.ended(Code::Cancelled, duration);
-            let was_cut_off = self.state.drain_is_over.load(Ordering::Relaxed);
-            let reason =
-                if was_cut_off { "csi-proxy stopped before the call ended" } else { "the caller cancelled the call" };
-            self.add_failure(Code::Cancelled, reason);
+            let expired = self.deadline.filter(|time| duration + EARLY.min(*time / 4) >= *time);
+            let status = match expired {
+                _ if self.state.end_of_drain.is_cancelled() => {
+                    Status::unavailable("csi-proxy stopped before the call ended")
+                }
+                Some(time) => self.deadline_exceeded(time),
+                None => Status::cancelled("the caller cancelled the call"),
+            };
+            self.rpc.metrics.ended(status.code(), duration);
+            self.add_failure(status.code(), status.message());
             // The span of the call is entered when its future is dropped.
-            tracing::info!(seconds = duration.as_secs_f64(), "{reason}");
+            log_failure(&status, duration);
         }
     }
 }
@@ -221,7 +243,7 @@ mod tests {
     use tracing_subscriber::Layer;
     use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
-    use super::{Outcome, catch_panics, deadline, deadline_exceeded, log_failure};
+    use super::{Outcome, catch_panics, deadline, log_failure};
 
     fn panics() -> Outcome {
         resume_unwind(Box::new("a deliberate defect"))
@@ -261,12 +283,6 @@ mod tests {
         let statements = statements.0.lock().unwrap();
         assert_eq!(statements.len(), 5);
         assert!(!statements[1..].contains(&statements[0]) && !statements[2..].contains(&statements[1]));
-    }
-
-    #[test]
-    fn a_deadline_that_has_passed_is_named_without_a_long_fraction() {
-        let status = deadline_exceeded(Duration::from_micros(1_999_996));
-        assert!(status.message().starts_with("the caller's deadline of 2.0s has passed;"), "{status}");
     }
 
     #[test]
