@@ -28,6 +28,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{self, FormatTime as _};
 use transport::address::Location;
 
+use crate::VERSION;
 use crate::flags::Flags;
 
 /// Prometheus' text format.
@@ -145,7 +146,7 @@ impl Pages {
     fn status(&self) -> ProgramStatus<'_> {
         ProgramStatus {
             program: self.program,
-            version: env!("CARGO_PKG_VERSION"),
+            version: VERSION,
             system: &self.system,
             endpoints: &self.endpoints,
             process_id: std::process::id(),

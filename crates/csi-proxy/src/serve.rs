@@ -17,6 +17,7 @@ use storage_ops::{BLOCKING_THREADS, Config, Executor, HostPath, Node};
 use transport::address::{Address, Location};
 use transport::listener::Listener;
 
+use crate::VERSION;
 use crate::flags::{Flags, LogFlags};
 use crate::http_server::HttpListener;
 use crate::log;
@@ -137,7 +138,7 @@ pub async fn until<L: Listener>(
     };
     let open: Vec<_> = open.into_iter().map(with_services).collect();
     announce(&mut out, &name, &location, &flags.api_groups, open.len(), &http_listeners)?;
-    let (version, process_id, given) = (env!("CARGO_PKG_VERSION"), std::process::id(), flags.shown.command_line());
+    let (version, process_id, given) = (VERSION, std::process::id(), flags.shown.command_line());
     tracing::info!(endpoints = open.len(), system = name, version, process_id, flags = given, "serving");
     let pages = Arc::new(Pages::new(flags, &name, &location, Arc::clone(server.metrics())));
     for listener in http_listeners {
@@ -236,7 +237,7 @@ fn announce(
 ) -> io::Result<()> {
     let served = || GROUP_VERSIONS.iter().filter(|row| groups.contains(&row.group));
     let rpcs: usize = served().map(|row| row.rpcs.len()).sum();
-    writeln!(out, "csi-proxy {} serves {name}", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "csi-proxy {VERSION} serves {name}")?;
     writeln!(out, "  {} group-versions with {rpcs} RPCs, on {endpoints} endpoints", served().count())?;
     if let Some(groups) = excluded(groups) {
         writeln!(out, "  excluded by -api-groups: {groups}")?;

@@ -224,7 +224,7 @@ pub static TABLE: [Section; 5] = [
                 name: "logging-format",
                 kind: Kind::Value("FORMAT"),
                 default: "text",
-                help: "Format of the log: text, or json with the field names of Kubernetes' components.",
+                help: "Format of the log: text, in lines of klog, or json with the field names of Kubernetes' components.",
                 set: |flags, text| is_json(text).map(|is_json| flags.log.is_json = is_json),
             },
             Flag {

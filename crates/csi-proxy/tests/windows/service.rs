@@ -77,7 +77,7 @@ async fn a_stopped_service_can_be_started_again() {
         service.stop();
         assert_eq!(service.reach(STOPPED).exit_code, 0);
         let text = fs::read_to_string(&log).expect("the log");
-        assert_eq!(text.lines().filter(|line| line.ends_with("INFO stopped")).count(), starts, "{text}");
+        assert_eq!(text.lines().filter(|line| line.ends_with("] stopped")).count(), starts, "{text}");
     }
 }
 
@@ -154,7 +154,7 @@ async fn the_program_installs_and_uninstalls_the_service() {
     let status = String::from_utf8_lossy(&csi_proxy(&["service", "status"]).stdout).into_owned();
     assert!(status.starts_with("csiproxy: running in process "), "{status}");
     assert!(status.contains("starts with Windows") && status.contains("-windows-service"), "{status}");
-    assert!(fs::read_to_string(&log).expect("the log").contains("INFO serving"));
+    assert!(fs::read_to_string(&log).expect("the log").contains("] serving "));
 
     assert_eq!(service.wait_for(|_| true).state, RUNNING);
     let removed = csi_proxy(&["service", "uninstall"]);

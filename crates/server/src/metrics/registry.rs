@@ -113,8 +113,7 @@ impl Metrics {
         let help = "Clients that watch the health service.";
         write_single(text, "csi_proxy_health_watches", "gauge", help, number(self.state.health_watches()))?;
         write_fallbacks(text, &executor.node().fallbacks())?;
-        write_wmi_calls(text, &executor.node().wmi_calls())?;
-        write_build_info(text)
+        write_wmi_calls(text, &executor.node().wmi_calls())
     }
 
     /// Writes what operations wait for.
@@ -156,13 +155,6 @@ impl Metrics {
 
 fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
-}
-
-fn write_build_info(text: &mut String) -> fmt::Result {
-    let (version, os, arch) = (env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
-    let name = "csi_proxy_build_info";
-    write_head(text, name, "gauge", "1, with the version of the program and its target as labels.")?;
-    writeln!(text, "{name}{{arch=\"{arch}\",os=\"{os}\",version=\"{version}\"}} 1")
 }
 
 /// Writes how many WMI calls were made, by class and method. The program has about fifty pairs of class and method.
