@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use api::{GROUP_VERSIONS, Group};
 use csi_proxy_client::{Error, ErrorKind};
 use terminal_text::{escaped, wrapped};
 use tonic::{Code, Status};
@@ -81,6 +82,7 @@ impl Failure {
             Self::Output(_) => exit::Code::Failed,
             Self::Call { error, .. } => match error.kind() {
                 ErrorKind::Unavailable => exit::Code::Unreachable,
+                ErrorKind::InvalidArgument => exit::Code::Usage,
                 ErrorKind::NotFound => exit::Code::NotFound,
                 ErrorKind::DeadlineExceeded => exit::Code::Timeout,
                 ErrorKind::Unimplemented => exit::Code::Unimplemented,
@@ -124,6 +126,11 @@ impl Failure {
             Self::Call { error, .. } if is_without_folder(error, endpoints) => NO_FOLDER.to_owned(),
             Self::Call { error, object } => {
                 let (rpc, message) = (error.rpc(), error.message());
+                let message = message.strip_prefix(&format!("bad {rpc} request: ")).unwrap_or(message);
+                // No RPC was called.
+                if message.starts_with("nothing serves ") {
+                    return message.to_owned();
+                }
                 // The messages of csi-proxy name the object. The message of a call without an answer does not.
                 let object = object.as_ref().filter(|object| !message.contains(*object));
                 let object = object.map(|object| format!(" for {object}")).unwrap_or_default();
@@ -170,7 +177,16 @@ impl Failure {
                 }
                 _ => "run csi-proxyctl as the user who started csi-proxy-sim".into(),
             }],
-            ErrorKind::NotFound => vec!["`csi-proxyctl get` shows disks, volumes, iSCSI portals and services".into()],
+            ErrorKind::NotFound => {
+                let group = GROUP_VERSIONS.iter().find(|row| row.rpc(error.rpc()).is_some()).map(|row| row.group);
+                let what = match group {
+                    Some(Group::Disk) => "disks` shows the disks",
+                    Some(Group::Volume) if !error.rpc().ends_with("TargetPath") => "volumes` shows the volumes",
+                    Some(Group::Iscsi) => "iscsi --targets` shows the portals and targets",
+                    _ => return Vec::new(),
+                };
+                vec![format!("`csi-proxyctl get {what}")]
+            }
             ErrorKind::DeadlineExceeded => {
                 vec!["`csi-proxyctl top` shows what the node does; --timeout gives a call more time".into()]
             }

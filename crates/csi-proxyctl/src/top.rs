@@ -77,13 +77,16 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
             source.check(status["endpoints"].as_str())?;
             form.text(&status)
         }
-        Format::Table { .. } if io::stdout().is_terminal() => {
+        _ if io::stdout().is_terminal() => {
             return watch(&format!("top of {}", source.address), interval(matches), async || {
-                source.status().await.unwrap_or_else(|failure| failure.report(&session.endpoints))
+                source
+                    .status()
+                    .await
+                    .map_or_else(|failure| failure.report(&session.endpoints), |text| by_interest(&text))
             })
             .await;
         }
-        Format::Table { .. } => source.status().await?,
+        _ => source.status().await?,
     };
     Ok(write!(anstream::stdout(), "{text}")?)
 }
@@ -158,6 +161,11 @@ impl Source<'_> {
         }
         Ok(text)
     }
+}
+
+/// Returns the status with its first section, which says what the daemon is, at the end.
+fn by_interest(status: &str) -> String {
+    status.split_once("\n\n").map_or(status.to_owned(), |(daemon, rest)| format!("{rest}\n{daemon}\n"))
 }
 
 /// Returns whether both paths lead to the same folder.
