@@ -225,7 +225,9 @@ mod tests {
         for addresses in [&["127.0.0.1:0"][..], &[":0"], &["127.0.0.2:0"], &["127.0.0.1:0", "127.0.0.2:0"]] {
             let listeners = bind_all(addresses).await;
             let bound: Vec<_> = listeners.iter().map(HttpListener::address).collect();
-            listeners.into_iter().for_each(|listener| drop(tokio::spawn(listener.serve(pages()))));
+            for listener in listeners {
+                tokio::spawn(listener.serve(pages()));
+            }
             for address in bound {
                 let loopback = format!("127.0.0.1:{}", address.port());
                 let own = address.to_string().replace("0.0.0.0", "127.0.0.1");
