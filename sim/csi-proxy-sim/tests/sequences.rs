@@ -20,7 +20,7 @@ const DRIVERS: [(&str, usize, u64); 10] = [
     ("gce-pd v1beta", 27, 11),
     ("aws-ebs", 37, 13),
     ("vsphere", 30, 12),
-    ("longhorn", 34, 48),
+    ("longhorn", 34, 38),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

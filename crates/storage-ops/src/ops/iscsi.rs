@@ -10,8 +10,8 @@ use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::provider::msft_iscsi::{
-    allow, connections_of, discovered_target, disks_of, find_portal, find_target, invoke, is_connected, same_session,
-    sessions_of, targets_of,
+    allow, associated, connections_of, connections_to, created_session, discovered_target, disks_of, find_portal,
+    find_target, if_known, invoke, is_connected, same_session, sessions_of, target_path, targets_of,
 };
 use crate::provider::wmi::query;
 use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed, failed_precondition};
@@ -78,7 +78,8 @@ impl Operation for AddTargetPortal {
                 let _ = invoke(run, &portal.path, "Remove", &self.portal.arguments());
             }
         }
-        Ok(added?)
+        added?;
+        Ok(())
     }
 }
 
@@ -115,7 +116,7 @@ impl Operation for DiscoverTargetPortal {
         let portal = find_portal(run, &self.portal)?
             .ok_or_else(|| OperationError::not_found("the portal is not known; add it with AddTargetPortal"))?;
         invoke(run, &portal.path, "Update", &self.portal.arguments())?;
-        let targets = targets_of(run, &portal)?;
+        let targets = targets_of(run, &portal.path)?;
         Ok(targets.iter().filter_map(|target| target.text("NodeAddress")).map(str::to_owned).collect())
     }
 }
@@ -152,7 +153,8 @@ impl Operation for RemoveTargetPortal {
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         let Some(portal) = find_portal(run, &self.portal)? else { return Ok(()) };
         let removed = invoke(run, &portal.path, "Remove", &self.portal.arguments());
-        Ok(allow(OsError::ISDSC_PORTAL_NOT_FOUND, removed, || Ok(find_portal(run, &self.portal)?.is_none()))?)
+        allow(OsError::ISDSC_PORTAL_NOT_FOUND, removed, || Ok(find_portal(run, &self.portal)?.is_none()))?;
+        Ok(())
     }
 }
 
@@ -233,11 +235,18 @@ impl Operation for ConnectTarget {
             arguments.push(("ChapSecret", Value::Secret(self.secret.clone())));
         }
         let connected = invoke(run, "MSFT_iSCSITarget", "Connect", &arguments);
-        allow(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN, connected, || self.has_session(run))?;
+        let returned = allow(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN, connected, || self.has_session(run))?;
+        let session = created_session(&returned);
         // Drivers list the disks next, without a retry. A target without disks is not an error.
-        let has_disks =
-            || -> OperationResult<_> { Ok((!disks_of(run, &target, &self.portal)?.is_empty()).then_some(())) };
-        run.host().poll(run.timeouts().arrival, has_disks)?;
+        run.host().poll(run.timeouts().arrival, || -> OperationResult<_> {
+            if let Some(session) = &session
+                && !if_known(associated(run, session, "MSFT_iSCSISessionToDisk", "MSFT_Disk"))?.is_empty()
+            {
+                return Ok(Some(()));
+            }
+            let disks = disks_of(run, &connections_to(run, &self.portal, &target.path)?)?;
+            Ok((!disks.is_empty()).then_some(()))
+        })?;
         Ok(())
     }
 }
@@ -310,8 +319,11 @@ impl Operation for DisconnectTarget {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
-        let Some(target) = find_target(run, &self.iqn)?.filter(is_connected) else { return Ok(()) };
         let sessions = sessions_of(run, &self.iqn)?;
+        if sessions.is_empty() && find_target(run, &self.iqn)?.as_ref().is_some_and(is_connected) {
+            let reason = "the target is connected, but Windows lists no session to log out of";
+            return failed_precondition(reason);
+        }
         for session in &sessions {
             let connections = connections_of(run, session)?;
             // A session without a connection may belong to the portal: its target does not answer.
@@ -319,12 +331,7 @@ impl Operation for DisconnectTarget {
                 continue;
             }
             end_persistence(run, session)?;
-            log_out(run, &target, session)?;
-        }
-        // The target may have been disconnected since.
-        if sessions.is_empty() && find_target(run, &self.iqn)?.as_ref().is_some_and(is_connected) {
-            let reason = "the target is connected, but Windows lists no session to log out of";
-            return failed_precondition(reason);
+            log_out(run, &self.iqn, session)?;
         }
         Ok(())
     }
@@ -347,22 +354,23 @@ fn end_persistence(run: Run<'_>, session: &Instance) -> OperationResult<()> {
 }
 
 /// Ends a session. Windows refuses that for as long as it uses a device of the session, such as a new disk.
-fn log_out(run: Run<'_>, target: &Instance, session: &Instance) -> OperationResult<()> {
+fn log_out(run: Run<'_>, iqn: &Iqn, session: &Instance) -> OperationResult<()> {
     const BUSY: [OsError; 2] = [OsError::ISDSC_SESSION_BUSY, OsError::ISDSC_DEVICE_BUSY_ON_SESSION];
     let id = session.text("SessionIdentifier").unwrap_or_default();
     let arguments = [("SessionIdentifier", Value::Text(id.to_owned()))];
+    // Windows may spell the name otherwise than the request.
+    let target = target_path(session.text("TargetNodeAddress").unwrap_or(iqn.as_str()));
     let mut busy = None;
-    let ended =
-        run.host().poll(run.timeouts().arrival, || match invoke(run, &target.path, "Disconnect", &arguments) {
-            Err(error) if error.code.is_some_and(|code| BUSY.contains(&code)) => {
-                busy = Some(error);
-                Ok(None)
-            }
-            outcome => {
-                let has_ended = || Ok(same_session(run, session)?.is_none());
-                allow(OsError::ISDSC_INVALID_SESSION_ID, outcome, has_ended).map(Some)
-            }
-        })?;
+    let ended = run.host().poll(run.timeouts().arrival, || match invoke(run, &target, "Disconnect", &arguments) {
+        Err(error) if error.code.is_some_and(|code| BUSY.contains(&code)) => {
+            busy = Some(error);
+            Ok(None)
+        }
+        outcome => {
+            let has_ended = || Ok(same_session(run, session)?.is_none());
+            allow(OsError::ISDSC_INVALID_SESSION_ID, outcome, has_ended).map(|_| Some(()))
+        }
+    })?;
     match (ended, busy) {
         (None, Some(error)) => Err(error),
         _ => Ok(()),
@@ -392,8 +400,18 @@ impl Operation for GetTargetDisks {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
+        // A connection with the address of the portal tells that the portal offers the target. A name is not compared.
+        if self.portal.has_ip_address() {
+            let connections = if_known(connections_to(run, &self.portal, &target_path(self.iqn.as_str())))?;
+            if !connections.is_empty() {
+                return Ok(disks_of(run, &connections)?);
+            }
+        }
         let target = discovered_target(run, &self.portal, &self.iqn)?;
-        if is_connected(&target) { Ok(disks_of(run, &target, &self.portal)?) } else { Ok(Vec::new()) }
+        if !is_connected(&target) {
+            return Ok(Vec::new());
+        }
+        Ok(disks_of(run, &connections_to(run, &self.portal, &target.path)?)?)
     }
 }
 
@@ -423,6 +441,7 @@ impl Operation for SetMutualChapSecret {
             return failed(OperationError::invalid("the CHAP secret must have 12 to 16 bytes"));
         }
         let arguments = [("ChapSecret", Value::Secret(self.secret.clone()))];
-        Ok(invoke(run, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)?)
+        invoke(run, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)?;
+        Ok(())
     }
 }

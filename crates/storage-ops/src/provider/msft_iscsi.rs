@@ -1,12 +1,15 @@
 //! The iSCSI initiator of Windows: its WMI classes, and whether a session belongs to a request.
+//!
+//! An object whose key the request has is queried by the path that the key makes, without looking it up. If Windows finds
+//! nothing at that path, the object is looked up as the Go program does, which tells what is missing.
 
 use std::net::IpAddr;
 
-use os::{Instance, MethodCall, Namespace, OsError, Value};
+use os::{Instance, MethodCall, Namespace, OsError, Returned, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::node::run::Run;
-use crate::provider::wmi::{call, query, quote};
+use crate::provider::wmi::{call, object_path, query, quote};
 use crate::types::{DiskNumber, Iqn, TargetPortal};
 
 impl TargetPortal {
@@ -17,7 +20,17 @@ impl TargetPortal {
         ]
     }
 
-    pub(crate) fn condition(&self) -> String {
+    /// Returns the path of the portal. Its only key is the address, so the portals of an address have one path.
+    pub(crate) fn path(&self) -> String {
+        object_path("MSFT_iSCSITargetPortal", "TargetPortalAddress", &self.address)
+    }
+
+    /// Returns whether the portal is given by its IP address and not by a name.
+    pub(crate) fn has_ip_address(&self) -> bool {
+        ip_address(&self.address).is_some()
+    }
+
+    fn condition(&self) -> String {
         format!("TargetPortalAddress = {} AND TargetPortalPortNumber = {}", quote(&self.address), self.port)
     }
 
@@ -39,11 +52,11 @@ fn ip_address(text: &str) -> Option<IpAddr> {
 }
 
 /// Calls a method of the initiator.
-pub(crate) fn invoke(run: Run<'_>, path: &str, method: &str, arguments: &[(&str, Value)]) -> OperationResult<()> {
+pub(crate) fn invoke(run: Run<'_>, path: &str, method: &str, arguments: &[(&str, Value)]) -> OperationResult<Returned> {
     let timeout = run.timeouts().change;
     let method_call = MethodCall::new(Namespace::Iscsi, path, method, arguments);
     let code = match call(run, &method_call, timeout) {
-        Ok(returned) if returned.code == 0 => return Ok(()),
+        Ok(returned) if returned.code == 0 => return Ok(returned),
         Ok(returned) => OsError(returned.code),
         Err(OperationError { code: Some(code), .. }) if is_of_initiator(code) => code,
         Err(error) => return Err(error),
@@ -57,14 +70,15 @@ fn is_of_initiator(code: OsError) -> bool {
     code.0 >> 16 == 0xefff
 }
 
-/// Ignores an error with `code`, with which the initiator says that the change is made already, if `is_made`.
+/// Returns an empty result for an error with `code`, with which the initiator says that the change is made already, if
+/// `is_made`.
 pub(crate) fn allow(
     code: OsError,
-    outcome: OperationResult<()>,
+    outcome: OperationResult<Returned>,
     is_made: impl FnOnce() -> OperationResult<bool>,
-) -> OperationResult<()> {
+) -> OperationResult<Returned> {
     match outcome {
-        Err(error) if error.code == Some(code) && is_made()? => Ok(()),
+        Err(error) if error.code == Some(code) && is_made()? => Ok(Returned::default()),
         outcome => outcome,
     }
 }
@@ -84,40 +98,58 @@ pub(crate) fn sessions_of(run: Run<'_>, iqn: &Iqn) -> OperationResult<Vec<Instan
     query(run, Namespace::Iscsi, &wql)
 }
 
-/// Returns the instances of `class` that `association` associates with an object.
-pub(crate) fn associated(
-    run: Run<'_>,
-    object: &Instance,
-    association: &str,
-    class: &str,
-) -> OperationResult<Vec<Instance>> {
-    let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = {association} ResultClass = {class}", object.path);
+/// Returns the instances of `class` that `association` associates with the object at `path`.
+pub(crate) fn associated(run: Run<'_>, path: &str, association: &str, class: &str) -> OperationResult<Vec<Instance>> {
+    let wql = format!("ASSOCIATORS OF {{{path}}} WHERE AssocClass = {association} ResultClass = {class}");
     query(run, Namespace::Iscsi, &wql)
 }
 
-pub(crate) fn targets_of(run: Run<'_>, portal: &Instance) -> OperationResult<Vec<Instance>> {
+/// Returns no instances if Windows refuses a query about an object at a path that was made of its key. The caller then looks
+/// the object up, which takes another query and tells what is missing.
+pub(crate) fn if_known(found: OperationResult<Vec<Instance>>) -> OperationResult<Vec<Instance>> {
+    match found {
+        Err(error) if !matches!(error.kind, Kind::Unavailable | Kind::PermissionDenied) => Ok(Vec::new()),
+        found => found,
+    }
+}
+
+pub(crate) fn targets_of(run: Run<'_>, portal: &str) -> OperationResult<Vec<Instance>> {
     associated(run, portal, "MSFT_iSCSITargetToiSCSITargetPortal", "MSFT_iSCSITarget")
 }
 
 pub(crate) fn connections_of(run: Run<'_>, session: &Instance) -> OperationResult<Vec<Instance>> {
-    associated(run, session, "MSFT_iSCSISessionToiSCSIConnection", "MSFT_iSCSIConnection")
+    associated(run, &session.path, "MSFT_iSCSISessionToiSCSIConnection", "MSFT_iSCSIConnection")
 }
 
 /// Finds a discovered target of a portal that was added.
 pub(crate) fn discovered_target(run: Run<'_>, portal: &TargetPortal, iqn: &Iqn) -> OperationResult<Instance> {
+    let is_it =
+        |target: &Instance| target.text("NodeAddress").is_some_and(|name| name.eq_ignore_ascii_case(iqn.as_str()));
+    if let Some(target) = if_known(targets_of(run, &portal.path()))?.into_iter().find(is_it) {
+        return Ok(target);
+    }
     let added = find_portal(run, portal)?.ok_or_else(|| {
         OperationError::not_found(format!("the target portal {portal} is not known; add it with AddTargetPortal"))
     })?;
-    let is_it =
-        |target: &Instance| target.text("NodeAddress").is_some_and(|name| name.eq_ignore_ascii_case(iqn.as_str()));
-    targets_of(run, &added)?.into_iter().find(is_it).ok_or_else(|| {
+    targets_of(run, &added.path)?.into_iter().find(is_it).ok_or_else(|| {
         let reason = format!("the target {iqn} is not known at the portal; discover it with DiscoverTargetPortal");
         OperationError::not_found(reason)
     })
 }
 
+/// Returns the path of a target. Its only key is its name.
+pub(crate) fn target_path(name: &str) -> String {
+    object_path("MSFT_iSCSITarget", "NodeAddress", name)
+}
+
 pub(crate) fn is_connected(target: &Instance) -> bool {
     target.bool("IsConnected") == Some(true)
+}
+
+/// Returns the path of the session that Connect has created. The instance that the method returns has none.
+pub(crate) fn created_session(returned: &Returned) -> Option<String> {
+    let Value::Object(session) = returned.out.get("CreatediSCSISession")? else { return None };
+    Some(object_path("MSFT_iSCSISession", "SessionIdentifier", session.text("SessionIdentifier")?))
 }
 
 /// Finds a session again. Returns `None` if it has ended.
@@ -127,12 +159,18 @@ pub(crate) fn same_session(run: Run<'_>, session: &Instance) -> OperationResult<
     Ok(query(run, Namespace::Iscsi, &wql)?.into_iter().next())
 }
 
-/// Returns the disks of the connections that lead from the sessions of a target to the portal.
-pub(crate) fn disks_of(run: Run<'_>, target: &Instance, portal: &TargetPortal) -> OperationResult<Vec<DiskNumber>> {
+/// Returns the connections that lead from the sessions of a target to the portal.
+pub(crate) fn connections_to(run: Run<'_>, portal: &TargetPortal, target: &str) -> OperationResult<Vec<Instance>> {
+    let mut connections = associated(run, target, "MSFT_iSCSITargetToiSCSIConnection", "MSFT_iSCSIConnection")?;
+    connections.retain(|connection| portal.is_end_of(connection));
+    Ok(connections)
+}
+
+/// Returns the disks of connections.
+pub(crate) fn disks_of(run: Run<'_>, connections: &[Instance]) -> OperationResult<Vec<DiskNumber>> {
     let mut disks = Vec::new();
-    let connections = associated(run, target, "MSFT_iSCSITargetToiSCSIConnection", "MSFT_iSCSIConnection")?;
-    for connection in connections.iter().filter(|connection| portal.is_end_of(connection)) {
-        let found = associated(run, connection, "MSFT_iSCSIConnectionToDisk", "MSFT_Disk")?;
+    for connection in connections {
+        let found = associated(run, &connection.path, "MSFT_iSCSIConnectionToDisk", "MSFT_Disk")?;
         disks.extend(found.iter().filter_map(|disk| disk.u32("Number")).map(DiskNumber));
     }
     disks.sort_unstable();
