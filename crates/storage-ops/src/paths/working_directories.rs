@@ -4,7 +4,8 @@
 //! Below it no link is followed: each component is opened relative to the handle of its parent, without following
 //! links, and refused if it is a link or a mount point. Renaming or replacing a component of the path at any time
 //! therefore cannot redirect an operation out of the working directory: the operation uses the handles that it has
-//! opened. Whether a path exists is asked in one call where Windows can refuse links by itself (`path_lookup`).
+//! opened. Whether a path exists is asked in one call, without a handle, where Windows can refuse links by itself
+//! (`path_lookup`).
 //!
 //! A working directory inside another one is below it like any directory: drivers and their containers may replace it.
 //! An inner working directory therefore decides only which paths are allowed. A path in it is opened from the outermost
@@ -118,7 +119,7 @@ impl WorkingDirectories {
         })
     }
 
-    /// Returns what opens whole paths in one call.
+    /// Returns what looks up whole paths in one call.
     pub(crate) fn lookup(&self) -> &PathLookup {
         &self.lookup
     }
@@ -269,6 +270,10 @@ impl WorkingDirectories {
     /// Returns whether `path` exists, without following a link in its last component.
     pub(crate) fn exists(&self, host: &Host, path: &HostPath, context: Option<PathContext>) -> OperationResult<bool> {
         self.check(path, context)?;
+        // If there is a link on the path to the working directory, or below it, the query decides nothing.
+        if let Some(outcome) = self.lookup.query(host, path) {
+            return Ok(outcome.is_ok());
+        }
         let is_directory_wanted = path.asks_for_directory();
         let find = |path: &HostPath| -> OperationResult<bool> {
             let (directory, below) = self.locate(path)?;
