@@ -64,18 +64,11 @@ impl PathLookup {
 
     /// Tests which calls refuse links. Reads nothing but whether paths exist. Does not block other calls.
     pub(crate) fn test(&self, host: &Host) {
-        let report = |call, code: &OsError| {
-            tracing::info!(call, %code, "single-call path lookup is disabled: Windows did not prove that it refuses links");
-        };
         let root = open_root(host, &NtPath::drive_root(self.system_drive));
         let query = root.as_ref().map_err(|code| *code).and_then(|root| self.find_name(host, &**root));
         let open = root.and_then(|root| prove(|path| root.open_below(path, &OPEN_NOFOLLOW).map(drop)).map(|()| root));
-        let tested = Tested {
-            open: open.inspect_err(|code| report("open", code)),
-            query: query.inspect_err(|code| report("query", code)),
-        };
         // A second test changes nothing.
-        let _ = self.tested.set(tested);
+        let _ = self.tested.set(Tested { open, query });
     }
 
     /// Returns the path of `root`, the root directory of the system drive, below which a query follows no link.

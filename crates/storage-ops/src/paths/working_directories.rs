@@ -277,7 +277,7 @@ impl WorkingDirectories {
         let is_directory_wanted = path.asks_for_directory();
         let find = |path: &HostPath| -> OperationResult<bool> {
             let (directory, below) = self.locate(path)?;
-            let Some(found) = self.find(host, directory.open(host.os())?, below)? else { return Ok(false) };
+            let found = self.find(host, directory.open(host.os())?, below)?;
             if is_directory_wanted {
                 ensure_directory(&*found)?;
             }
@@ -291,25 +291,17 @@ impl WorkingDirectories {
         }
     }
 
-    /// Opens the object `below` the open directory `root`; refuses a link or mount point above the last component. Returns
-    /// `None` if the object does not exist.
-    fn find(&self, host: &Host, root: Box<dyn Handle>, below: &U16Str) -> OperationResult<Option<Box<dyn Handle>>> {
-        let Some((above, leaf)) = split_last(below) else { return Ok(Some(root)) };
-        // A single component is opened in one call anyway.
-        let at_once = if above.is_empty() { None } else { self.lookup.open_below(host, &*root, below) };
-        let opened = if let Some(opened) = at_once {
-            opened
-        } else {
-            let mut parent = root;
-            for name in components(above) {
-                parent = open_subdirectory(&*parent, name, &OPEN_NOFOLLOW)?;
-            }
-            parent.open_child(leaf, &OPEN_NOFOLLOW)
-        };
-        match opened {
-            Err(code) if is_missing(code) => Ok(None),
-            opened => Ok(Some(opened?)),
+    /// Opens the object `below` the open directory `root`; refuses a link or mount point above the last component.
+    fn find(&self, host: &Host, root: Box<dyn Handle>, below: &U16Str) -> OperationResult<Box<dyn Handle>> {
+        let Some((above, leaf)) = split_last(below) else { return Ok(root) };
+        if let Some(opened) = self.lookup.open_below(host, &*root, below) {
+            return Ok(opened?);
         }
+        let mut parent = root;
+        for name in components(above) {
+            parent = open_subdirectory(&*parent, name, &OPEN_NOFOLLOW)?;
+        }
+        Ok(parent.open_child(leaf, &OPEN_NOFOLLOW)?)
     }
 
     /// Creates the directory `path` and its missing parents. If the last component is a directory, or a link to one, it
