@@ -304,7 +304,7 @@ impl Executor {
         let guard = job.while_wanted(locks).await;
         let mut waits = lock(&self.lock_waits);
         waits.waits += 1;
-        waits.time += clock.now() - began;
+        waits.time = waits.time.saturating_add(clock.now() - began);
         drop(waits);
         guard
     }
