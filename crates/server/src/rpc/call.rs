@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use http::{HeaderName, HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use storage_ops::Call;
 use tokio::time::{Instant, timeout};
@@ -24,8 +24,6 @@ use crate::server_state::ServerState;
 
 /// The response header with the number that a failed call has in the log.
 const REQUEST_ID: HeaderName = HeaderName::from_static("csi-proxy-request-id");
-
-const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 /// One RPC of a group-version.
 pub(crate) struct Rpc {
@@ -56,7 +54,8 @@ pub(crate) fn answer<'a>(
 ) -> impl Future<Output = Response<ResponseBody>> + use<'a> {
     let call = CallRecord::begin(&peer.state, rpc);
     let span = tracing::info_span!("call", id = call.id, rpc = rpc.metrics.rpc.path, object = field::Empty);
-    let deadline = deadline(request.headers());
+    // The authority filter passes `grpc-timeout` on as the authority.
+    let deadline = request.uri().host().and_then(deadline);
     let encoding = message::check_encoding(request.headers());
     // The call does not keep its headers, which may be 16 KiB.
     let body = request.into_body();
@@ -109,9 +108,8 @@ fn deadline_exceeded(time: Duration) -> Status {
     ))
 }
 
-/// Returns how long the caller waits, from the header `grpc-timeout`: up to eight digits and a unit.
-fn deadline(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(GRPC_TIMEOUT)?.to_str().ok()?;
+/// Returns how long the caller waits, from the value of the header `grpc-timeout`: up to eight digits and a unit.
+fn deadline(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -211,7 +209,6 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use http::HeaderMap;
     use tonic::{Code, Status};
     use tracing::callsite::Identifier;
     use tracing::{Event, Subscriber};
@@ -268,9 +265,6 @@ mod tests {
 
     #[test]
     fn a_deadline_has_any_unit_and_a_malformed_one_is_ignored() {
-        let of =
-            |text: &str| deadline(&HeaderMap::from_iter([("grpc-timeout".parse().unwrap(), text.parse().unwrap())]));
-        assert_eq!(deadline(&HeaderMap::new()), None);
         for (text, expected) in [
             ("1H", Duration::from_hours(1)),
             ("2M", Duration::from_mins(2)),
@@ -279,10 +273,10 @@ mod tests {
             ("5u", Duration::from_micros(5)),
             ("99999999n", Duration::from_nanos(99_999_999)),
         ] {
-            assert_eq!(of(text), Some(expected), "{text}");
+            assert_eq!(deadline(text), Some(expected), "{text}");
         }
         for text in ["", "S", "1", "1s", "-1S", "+1S", "123456789S", "1 S", "1é"] {
-            assert_eq!(of(text), None, "{text}");
+            assert_eq!(deadline(text), None, "{text}");
         }
     }
 }
