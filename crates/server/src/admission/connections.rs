@@ -11,11 +11,10 @@
 //! client is a connection without calls in flight, which gRPC dials again for the next call.
 
 pub(crate) mod calls;
-mod lru_queue;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::future::{pending, poll_fn};
 use std::io;
 use std::pin::Pin;
@@ -28,7 +27,6 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep};
 
 use crate::admission::connections::calls::CallQueue;
-use crate::admission::connections::lru_queue::{EvictionClass, LruQueue, Rank};
 use crate::admission::limits::Limits;
 
 /// How many evicted connections may use their grace period at the same time.
@@ -41,9 +39,9 @@ pub struct Connections(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     limits: Limits,
-    members: HashMap<ClientId, Member>,
-    /// The connections without a call, in the order of eviction.
-    idle: LruQueue,
+    members: BTreeMap<ClientId, Member>,
+    /// How often a connection has become idle.
+    idle_count: u64,
     /// How many connections have calls in flight.
     busy: usize,
     calls: CallQueue,
@@ -61,7 +59,7 @@ struct Member {
     calls: usize,
     /// The calls that hold a slot.
     slots: usize,
-    /// The entry in the queue of idle connections.
+    /// Present while the connection is idle. The connection with the lowest rank is evicted first.
     rank: Option<Rank>,
     /// Taken when eviction is signalled.
     evict: Option<oneshot::Sender<EvictionGrace>>,
@@ -69,6 +67,20 @@ struct Member {
     /// Whether the connection does not count as open.
     is_leaving: bool,
 }
+
+/// What a connection without a call in flight has been used for. The first class is evicted first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum EvictionClass {
+    /// No HTTP/2 preface received yet.
+    Silent,
+    /// No call received yet.
+    Unused,
+    /// Calls have been received, and the next one may follow.
+    Idle,
+}
+
+/// The class of an idle connection, and its place in the order in which connections became idle.
+type Rank = (EvictionClass, u64);
 
 /// How many connections and calls are open, and how many were closed or refused so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,8 +120,8 @@ impl Connections {
     pub(crate) fn new(limits: Limits) -> Self {
         let state = State {
             limits,
-            members: HashMap::new(),
-            idle: LruQueue::default(),
+            members: BTreeMap::new(),
+            idle_count: 0,
             busy: 0,
             calls: CallQueue::new(limits.calls),
             leaving: 0,
@@ -127,7 +139,7 @@ impl Connections {
         state.totals.accepted += 1;
         let id = ClientId(state.totals.accepted);
         state.members.insert(id, Member { evict: Some(evict), ..Member::default() });
-        state.push_idle(id, EvictionClass::Silent);
+        state.set_idle(id, EvictionClass::Silent);
         drop(state);
         let handle = Arc::new(ConnectionHandle { id, connections: self.clone(), no_calls: Notify::new() });
         Connection { handle, evicted }
@@ -141,10 +153,12 @@ impl Connections {
     /// Returns how many connections and calls are open, and how many were closed or refused so far.
     pub fn counts(&self) -> ConnectionCounts {
         let state = self.lock();
+        let ranks = || state.members.values().filter_map(|member| member.rank);
+        let count_of = |class| ranks().filter(|(other, _)| *other == class).count();
         ConnectionCounts {
-            silent: state.idle.count_of(EvictionClass::Silent),
-            unused: state.idle.count_of(EvictionClass::Unused),
-            idle: state.idle.count_of(EvictionClass::Idle),
+            silent: count_of(EvictionClass::Silent),
+            unused: count_of(EvictionClass::Unused),
+            idle: count_of(EvictionClass::Idle),
             busy: state.busy,
             leaving: state.leaving,
             calls: state.calls.in_flight(),
@@ -166,24 +180,19 @@ impl State {
     }
 
     /// Marks a connection as idle now.
-    fn push_idle(&mut self, id: ClientId, class: EvictionClass) {
+    fn set_idle(&mut self, id: ClientId, class: EvictionClass) {
+        self.idle_count += 1;
         if let Some(member) = self.members.get_mut(&id) {
-            member.rank = Some(self.idle.push(id, class));
-        }
-    }
-
-    fn remove_idle(&mut self, id: ClientId) {
-        let rank = self.members.get_mut(&id).and_then(|member| member.rank.take());
-        if let Some(rank) = rank {
-            self.idle.remove(rank);
+            member.rank = Some((class, self.idle_count));
         }
     }
 
     /// Evicts the first of the idle connections. Returns false if no connection is idle.
     fn evict(&mut self) -> bool {
-        let Some((class, id)) = self.idle.pop() else { return false };
-        let Some(member) = self.members.get_mut(&id) else { return false };
-        member.rank = None;
+        // Only a new connection at the limit searches. An ordered queue would cost each call an entry.
+        let idle = self.members.values_mut().filter(|member| member.rank.is_some());
+        let Some(member) = idle.min_by_key(|member| member.rank) else { return false };
+        let Some((class, _)) = member.rank.take() else { return false };
         member.evicted_at = Some(Instant::now());
         member.is_leaving = true;
         match class {
@@ -242,8 +251,7 @@ impl Connection {
                 let mut state = self.connections().lock();
                 // A connection that has just been evicted is in no class.
                 if state.members.get(&self.id()).is_some_and(|member| member.rank.is_some()) {
-                    state.remove_idle(self.id());
-                    state.push_idle(self.id(), EvictionClass::Unused);
+                    state.set_idle(self.id(), EvictionClass::Unused);
                 }
                 Ok(())
             }
@@ -283,7 +291,6 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let mut state = self.connections().lock();
-        state.remove_idle(self.id());
         if let Some(member) = state.members.remove(&self.id()) {
             state.busy -= usize::from(member.calls > 0);
             state.leaving -= usize::from(member.is_leaving);
