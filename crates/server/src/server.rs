@@ -76,6 +76,7 @@ impl Server {
         self.state.open_calls.close();
         open_connections.close();
         phase.send_replace(Phase::Draining);
+        self.state.connections.drain();
         // An acceptor that ends drops its listener, which removes the pipe.
         while acceptors.join_next().await.is_some() {}
         self.wait_until_idle(&open_connections).await;

@@ -47,6 +47,7 @@ struct State {
     calls: CallQueue,
     /// How many connections have been evicted, have had no call since, and are not closed yet.
     leaving: usize,
+    is_draining: bool,
     /// The grace periods of the connections that were evicted last.
     grace_periods: VecDeque<oneshot::Sender<()>>,
     /// The counts of what has happened so far. The fields for what is open now are 0.
@@ -61,8 +62,8 @@ struct Member {
     slots: usize,
     /// Present while the connection is idle. The connection with the lowest rank is evicted first.
     rank: Option<Rank>,
-    /// Taken when eviction is signalled.
-    evict: Option<oneshot::Sender<EvictionGrace>>,
+    /// Taken when the connection is evicted (`Some`), or when the server drains (`None`).
+    evict: Option<oneshot::Sender<Option<EvictionGrace>>>,
     evicted_at: Option<Instant>,
     /// Whether the connection does not count as open.
     is_leaving: bool,
@@ -125,6 +126,7 @@ impl Connections {
             busy: 0,
             calls: CallQueue::new(limits.calls),
             leaving: 0,
+            is_draining: false,
             grace_periods: VecDeque::new(),
             totals: ConnectionCounts::default(),
         };
@@ -140,9 +142,17 @@ impl Connections {
         let id = ClientId(state.totals.accepted);
         state.members.insert(id, Member { evict: Some(evict), ..Member::default() });
         state.set_idle(id, EvictionClass::Silent);
+        if state.is_draining {
+            state.drain();
+        }
         drop(state);
         let handle = Arc::new(ConnectionHandle { id, connections: self.clone(), no_calls: Notify::new() });
         Connection { handle, evicted }
+    }
+
+    /// Signals all connections, also those that are added later, that the server drains.
+    pub(crate) fn drain(&self) {
+        self.lock().drain();
     }
 
     /// How many connections are open, without those that have been evicted.
@@ -179,6 +189,14 @@ impl State {
         self.members.len() - self.leaving
     }
 
+    fn drain(&mut self) {
+        self.is_draining = true;
+        for evict in self.members.values_mut().filter_map(|member| member.evict.take()) {
+            // A connection that is closing does not receive the signal, and does not need it.
+            let _ = evict.send(None);
+        }
+    }
+
     /// Marks a connection as idle now.
     fn set_idle(&mut self, id: ClientId, class: EvictionClass) {
         self.idle_count += 1;
@@ -202,7 +220,7 @@ impl State {
         let (revoke, revoked) = oneshot::channel();
         if let Some(evict) = member.evict.take() {
             // A connection that is closing does not receive the signal, and does not need it.
-            let _ = evict.send(EvictionGrace(revoked));
+            let _ = evict.send(Some(EvictionGrace(revoked)));
         }
         self.leaving += 1;
         self.grace_periods.push_back(revoke);
@@ -225,7 +243,7 @@ fn no_preface(reason: &str) -> io::Error {
 #[derive(Debug)]
 pub(crate) struct Connection {
     handle: Arc<ConnectionHandle>,
-    evicted: oneshot::Receiver<EvictionGrace>,
+    evicted: oneshot::Receiver<Option<EvictionGrace>>,
 }
 
 impl Connection {
@@ -238,14 +256,16 @@ impl Connection {
         &self.handle
     }
 
-    /// Waits until the client has sent its HTTP/2 preface. Fails if the connection is evicted or closed first.
+    /// Waits until the client has sent its HTTP/2 preface. Fails if the connection must close first.
     ///
     /// Until then a connection costs no HTTP/2 state.
     pub(crate) async fn preface<S: AsyncRead + Unpin>(&mut self, stream: &mut AuthorityFilter<S>) -> io::Result<()> {
         let limit = self.connections().lock().limits.silence;
         tokio::select! {
             biased;
-            _ = self.evicted() => Err(no_preface(", and evicted for another connection")),
+            evicted = self.evicted() => {
+                Err(no_preface(evicted.map_or(" before the shutdown", |_| ", and evicted for another connection")))
+            }
             preface = stream.preface() => {
                 preface?;
                 let mut state = self.connections().lock();
@@ -262,8 +282,9 @@ impl Connection {
         }
     }
 
-    /// Waits until the connection is evicted. New calls may still arrive in the grace period, and are answered.
-    pub(crate) async fn evicted(&mut self) -> EvictionGrace {
+    /// Waits until the connection is evicted. New calls may still arrive in the grace period, and are answered. Returns `None`
+    /// when the server drains.
+    pub(crate) async fn evicted(&mut self) -> Option<EvictionGrace> {
         match poll_fn(|cx| Pin::new(&mut self.evicted).poll(cx)).await {
             Ok(grace) => grace,
             // The sender is dropped unused only by the drop of this guard.

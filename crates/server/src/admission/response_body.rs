@@ -27,15 +27,11 @@ pub(crate) struct StallDetector {
 }
 
 impl StallDetector {
-    /// Waits until frames have been queued for at least `time` and none was released.
-    pub(crate) async fn stalled(&self, time: Duration) {
-        loop {
-            let (released, queued) = (self.released.load(Ordering::Acquire), self.queued.load(Ordering::Acquire));
-            sleep(time).await;
-            if queued > released && self.released.load(Ordering::Acquire) == released {
-                return;
-            }
-        }
+    /// Waits for `time`, and returns whether frames were queued for all of it and none was released.
+    pub(crate) async fn is_stalled_for(&self, time: Duration) -> bool {
+        let (released, queued) = (self.released.load(Ordering::Acquire), self.queued.load(Ordering::Acquire));
+        sleep(time).await;
+        queued > released && self.released.load(Ordering::Acquire) == released
     }
 }
 

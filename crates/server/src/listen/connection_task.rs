@@ -10,7 +10,7 @@ use h2::{Ping, PingPong};
 use storage_ops::ClientId;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::admission::connections::{Connection, EvictionGrace};
 use crate::admission::limits::Limits;
@@ -58,11 +58,7 @@ impl ConnectionTask {
     {
         let id = self.connection.id();
         let mut stream = AuthorityFilter::new(stream, self.state.limits.request_timeout);
-        let preface = tokio::select! {
-            preface = self.connection.preface(&mut stream) => preface,
-            () = Phase::Draining.reached(&mut self.phase) => return,
-        };
-        if let Err(reason) = preface {
+        if let Err(reason) = self.connection.preface(&mut stream).await {
             tracing::debug!(connection = id.0, %reason, "closed a connection without an HTTP/2 preface");
             return;
         }
@@ -73,7 +69,6 @@ impl ConnectionTask {
             Err(_) => return,
         };
 
-        let limits = self.state.limits;
         let pings = http2.ping_pong().expect("asked once");
         let peer = Arc::new(Peer {
             connection: Arc::clone(self.connection.handle()),
@@ -82,19 +77,11 @@ impl ConnectionTask {
             state: self.state,
             phase: self.phase.clone(),
         });
-        let mut unresponsive = pin!(async {
-            tokio::select! {
-                () = peer.stall_detector.stalled(limits.stall_timeout) => log_stall(id, &peer.state),
-                () = unanswered_ping(pings, limits.keepalive) => {
-                    tracing::debug!(connection = id.0, "closed a connection whose client does not answer pings");
-                }
-            }
-        });
+        let mut unresponsive = pin!(unresponsive(id, &peer, pings));
         let eviction = tokio::select! {
             biased;
             ended = answer_calls(&mut http2, &peer) => return log_end(id, ended),
-            () = Phase::Draining.reached(&mut self.phase) => None,
-            grace = self.connection.evicted() => Some(grace),
+            eviction = self.connection.evicted() => eviction,
             () = unresponsive.as_mut() => return,
         };
 
@@ -128,12 +115,22 @@ where
     Ok(())
 }
 
-/// Sends a PING frame after each `interval`, and waits until the client leaves one unanswered.
-async fn unanswered_ping(mut pings: PingPong, interval: Duration) {
+/// Waits until the client has read no response for too long, or leaves a PING frame unanswered.
+async fn unresponsive(id: ClientId, peer: &Peer, mut pings: PingPong) {
+    let Limits { stall_timeout, keepalive, .. } = peer.state.limits;
+    let mut pinged = Instant::now();
     loop {
-        sleep(interval).await;
-        if !matches!(timeout(KEEPALIVE_TIMEOUT, pings.ping(Ping::opaque())).await, Ok(Ok(_))) {
+        if peer.stall_detector.is_stalled_for(stall_timeout).await {
+            peer.state.count_stalled_connection();
+            tracing::info!(connection = id.0, "closed a connection whose client does not read its responses");
             return;
+        }
+        if pinged.elapsed() >= keepalive {
+            pinged = Instant::now();
+            if !matches!(timeout(KEEPALIVE_TIMEOUT, pings.ping(Ping::opaque())).await, Ok(Ok(_))) {
+                tracing::debug!(connection = id.0, "closed a connection whose client does not answer pings");
+                return;
+            }
         }
     }
 }
@@ -154,9 +151,4 @@ fn log_end(id: ClientId, ended: Result<(), h2::Error>) {
     if let Err(reason) = ended {
         tracing::debug!(connection = id.0, %reason, "a connection ended with an error");
     }
-}
-
-fn log_stall(id: ClientId, state: &ServerState) {
-    state.count_stalled_connection();
-    tracing::info!(connection = id.0, "closed a connection whose client does not read its responses");
 }

@@ -131,8 +131,14 @@ impl CallRecord {
     fn begin(peer: &Arc<Peer>, rpc: &Rpc) -> Self {
         rpc.metrics.started();
         let id = peer.state.last_call.fetch_add(1, Ordering::Relaxed) + 1;
-        let (rpc, peer, _open) = (rpc.clone(), Arc::clone(peer), peer.state.open_calls.token());
-        Self { id, began: Instant::now(), rpc, peer, has_ended: false, _open }
+        Self {
+            id,
+            began: Instant::now(),
+            rpc: rpc.clone(),
+            peer: Arc::clone(peer),
+            has_ended: false,
+            _open: peer.state.open_calls.token(),
+        }
     }
 
     /// Returns the message of the response, or the headers of a response without a message.
