@@ -197,10 +197,10 @@ impl Executor {
         requester: impl Into<Requester>,
         operation: O,
     ) -> Result<O::Output, Error> {
-        if let Err(error) = operation.check_allowed(&self.node) {
-            return conclude(&self.node, &operation, Err(error));
-        }
         let requester = requester.into();
+        if let Err(error) = operation.check_allowed(&self.node) {
+            return conclude(&self.node, &operation, requester, Err(error));
+        }
         let work = Arc::new(Tracked::new(operation));
         if O::COALESCE == Coalesce::Never {
             let number = self.requests.add(requester.call, None, Arc::clone(&work) as _);
@@ -208,14 +208,14 @@ impl Executor {
             let _waiting = Waiting { requests: &self.requests, number };
             let result = self.run_in_pools(&work, requester, &mode, &self.no_locks).await;
             let result = caught(result).unwrap_or_else(|_| Err(OperationError::too_many_reruns(MAX_RUNS)));
-            return conclude(&self.node, &work.operation, result);
+            return conclude(&self.node, &work.operation, requester, result);
         }
         let (mut receiver, number, begun) = self.join_or_begin(work, requester);
         let _entry = begun.is_none().then(|| self.entry(number));
         let _waiting = Waiting { requests: &self.requests, number };
         if let Some(job) = begun {
             // A runtime that is shutting down drops the future at once, which ends the job.
-            tokio::spawn(job.run().in_current_span());
+            tokio::spawn(job.run().instrument(requester.span()));
         }
         let result = receiver.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
         result.unwrap_or_else(|| {
@@ -348,7 +348,7 @@ impl Executor {
             } else {
                 let holder = Holder { resource: resource.clone(), client: requester.client, is_exempt: false };
                 // Boxed, because this halves the size of the future of a read that needs no other thread.
-                Box::pin(self.run_on_thread(pool, holder, work, mode, ctx)).await
+                Box::pin(self.run_on_thread(pool, holder, work, mode, ctx).instrument(requester.span())).await
             };
             match result {
                 Err(Stop::Rerun(Rerun::InPool(other, of))) => {
@@ -422,7 +422,7 @@ impl<O: Operation> RegisteredJob<O> {
 
     fn publish(&self, result: OperationResult<O::Output>) {
         self.executor.node.locks.end(self.job.owner());
-        let result = conclude(&self.executor.node, &self.job.work.operation, result);
+        let result = conclude(&self.executor.node, &self.job.work.operation, Requester::default(), result);
         self.job.result.send_replace(Some(result));
     }
 }

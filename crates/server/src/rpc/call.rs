@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tonic::{Code, Status};
-use tracing::{Instrument as _, field};
+use tracing::{Instrument as _, Level, Span};
 
 use crate::admission::connections::ConnectionHandle;
 use crate::admission::request_body::ready_by;
@@ -56,7 +56,8 @@ pub(crate) fn answer(
     mut response: ResponseStream,
 ) -> impl Future<Output = ()> + use<> {
     let call = CallRecord::begin(peer, rpc);
-    let span = tracing::info_span!("call", id = call.id, rpc = rpc.metrics.rpc.path, object = field::Empty);
+    // At this level, each call logs lines.
+    let span = if tracing::enabled!(Level::DEBUG) { call.call.span() } else { Span::none() };
     // The authority filter passes `grpc-timeout` on as the authority.
     let time = request.uri().host().and_then(timeout);
     let encoding = message::check_encoding(request.headers());
@@ -119,7 +120,7 @@ fn timeout(text: &str) -> Option<Duration> {
 /// The record of a call in the metrics and the log. If it is dropped before its end, the caller has cancelled the call
 /// or the drain is over.
 struct CallRecord {
-    id: u64,
+    call: Call,
     began: Instant,
     rpc: Rpc,
     peer: Arc<Peer>,
@@ -130,10 +131,16 @@ struct CallRecord {
 impl CallRecord {
     fn begin(peer: &Arc<Peer>, rpc: &Rpc) -> Self {
         rpc.metrics.started();
-        let id = peer.state.last_call.fetch_add(1, Ordering::Relaxed) + 1;
+        let began = Instant::now();
+        let call = Call {
+            number: peer.state.last_call.fetch_add(1, Ordering::Relaxed) + 1,
+            label: rpc.metrics.rpc.path,
+            client: peer.connection.id,
+            began: peer.state.since_start(began),
+        };
         Self {
-            id,
-            began: Instant::now(),
+            call,
+            began,
             rpc: rpc.clone(),
             peer: Arc::clone(peer),
             has_ended: false,
@@ -164,9 +171,9 @@ impl CallRecord {
                 if !(self.rpc.handler.is_query && status.code() == Code::NotFound) {
                     self.add_failure(status.code(), status.message());
                 }
-                log_failure(&status, duration);
+                self.call.span().in_scope(|| log_failure(&status, duration));
                 let mut headers = message::failure(&status);
-                headers.insert(REQUEST_ID, HeaderValue::from(self.id));
+                headers.insert(REQUEST_ID, HeaderValue::from(self.call.number));
                 Err(headers)
             }
         }
@@ -181,16 +188,10 @@ impl CallRecord {
     ) -> Result<(Bytes, CallGuard), Status> {
         let Peer { connection, state, .. } = &*self.peer;
         let in_flight = connection.begin_call()?;
-        let request = Call {
-            number: self.id,
-            label: self.rpc.metrics.rpc.path,
-            client: connection.id,
-            began: state.since_start(self.began),
-        };
         let answer = async {
             let (body, _reservation) = state.request_bodies.read(body, self.began).await?;
             encoding?;
-            catch_panics((self.rpc.handler.answer)(state, &in_flight, request, body)).await
+            catch_panics((self.rpc.handler.answer)(state, &in_flight, self.call, body)).await
         };
         let message = match time.and_then(|time| Some((time, self.began.checked_add(time)?))) {
             None => answer.await,
@@ -201,7 +202,7 @@ impl CallRecord {
     }
 
     fn add_failure(&self, code: Code, message: &str) {
-        self.peer.state.failures.add(self.rpc.metrics.rpc.path, self.id, code_name(code), message);
+        self.peer.state.failures.add(self.call.label, self.call.number, code_name(code), message);
     }
 }
 
@@ -214,8 +215,7 @@ impl Drop for CallRecord {
             let reason =
                 if was_cut_off { "csi-proxy stopped before the call ended" } else { "the caller cancelled the call" };
             self.add_failure(Code::Cancelled, reason);
-            // The span of the call is entered when its future is dropped.
-            tracing::info!(seconds = duration.as_secs_f64(), "{reason}");
+            self.call.span().in_scope(|| tracing::info!(seconds = duration.as_secs_f64(), "{reason}"));
         }
     }
 }

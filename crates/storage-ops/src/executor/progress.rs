@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tracing::{Span, field};
+
 use crate::executor::operation::Operation;
 use crate::scheduling::PoolKind;
 use crate::scheduling::quotas::ClientId;
@@ -27,12 +29,33 @@ pub struct Call {
     pub began: Duration,
 }
 
+impl Call {
+    /// Returns the current span, or a new one that adds the call to each line of the log.
+    ///
+    /// A span costs three allocations. A call therefore has none until the log gets a line, or another thread goes on with
+    /// the call: most calls are reads that succeed at once and log nothing. The first use of a fallback in such a read is
+    /// logged without its call.
+    pub fn span(&self) -> Span {
+        let current = Span::current();
+        if !current.is_none() {
+            return current;
+        }
+        tracing::info_span!("call", id = self.number, rpc = self.label, object = field::Empty)
+    }
+}
+
 /// Who requests an operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Requester {
     /// The client, whose share of the threads limits the operation.
     pub(crate) client: Option<ClientId>,
     pub(crate) call: Option<Call>,
+}
+
+impl Requester {
+    pub(crate) fn span(&self) -> Span {
+        self.call.map_or_else(Span::current, |call| call.span())
+    }
 }
 
 impl From<ClientId> for Requester {
