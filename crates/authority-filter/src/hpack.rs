@@ -226,7 +226,10 @@ impl Name {
             Use::Timeout => {
                 let is_plain = (1..=9).contains(&value.len()) && value.iter().all(u8::is_ascii_alphanumeric);
                 if !mem::replace(has_timeout, true) && is_plain {
-                    block.splice(0..0, [low_octet(AUTHORITY), low_octet(value.len())].iter().chain(value).copied());
+                    let end = block.len();
+                    block.extend_from_slice(&[low_octet(AUTHORITY), low_octet(value.len())]);
+                    block.extend_from_slice(value);
+                    block.rotate_left(end);
                 }
             }
             Use::Kept => {

@@ -6,7 +6,7 @@
 //! response shares the limit, because its client may not read it.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::Poll;
@@ -55,10 +55,10 @@ impl RequestBodies {
     /// dropped.
     pub(crate) async fn read(
         self: &Arc<Self>,
-        body: RecvStream,
+        body: &mut RecvStream,
         began: Instant,
     ) -> Result<(Bytes, Reservation), Status> {
-        ready_by(began + self.timeout, self.read_all(body)).await.unwrap_or_else(|| {
+        ready_by(began + self.timeout, pin!(self.read_all(body))).await.unwrap_or_else(|| {
             self.late.fetch_add(1, Ordering::Relaxed);
             let seconds = self.timeout.as_secs();
             Err(Status::invalid_argument(format!(
@@ -67,7 +67,7 @@ impl RequestBodies {
         })
     }
 
-    async fn read_all(self: &Arc<Self>, mut body: RecvStream) -> Result<(Bytes, Reservation), Status> {
+    async fn read_all(self: &Arc<Self>, body: &mut RecvStream) -> Result<(Bytes, Reservation), Status> {
         let mut reservation = Reservation { bodies: Arc::clone(self), bytes: 0 };
         let mut buffer = BytesMut::new();
         while let Some(data) = body.data().await {
@@ -110,8 +110,7 @@ impl RequestBodies {
 }
 
 /// Waits until `future` is ready, at most until `deadline`. Needs no timer for a future that is ready at once.
-pub(crate) async fn ready_by<F: Future>(deadline: Instant, future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
+pub(crate) async fn ready_by<F: Future>(deadline: Instant, mut future: Pin<&mut F>) -> Option<F::Output> {
     match poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
         Poll::Ready(output) => Some(output),
         Poll::Pending => timeout_at(deadline, future).await.ok(),

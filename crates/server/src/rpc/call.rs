@@ -62,18 +62,20 @@ pub(crate) fn answer(
     let time = request.uri().host().and_then(timeout);
     let encoding = message::check_encoding(request.headers());
     // The call does not keep its headers, which may be 16 KiB.
-    let body = request.into_body();
+    let mut body = request.into_body();
+    // Each future below borrows what this one owns. A future that owns its arguments has room for them twice, and tokio moves
+    // this one several times.
     let answer = async move {
-        let result = {
-            let mut result = pin!(call.result(body, encoding, time));
-            poll_fn(|cx| match result.as_mut().poll(cx) {
-                Poll::Ready(result) => Poll::Ready(Some(result)),
+        let outcome = {
+            let mut outcome = pin!(call.outcome(&mut body, encoding, time));
+            poll_fn(|cx| match outcome.as_mut().poll(cx) {
+                Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
                 // The caller may cancel.
                 Poll::Pending => response.poll_reset(cx).map(|()| None),
             })
             .await
         };
-        match result {
+        match outcome.map(|outcome| call.end(outcome)) {
             Some(Ok((message, guard))) => message::send(message, guard, &mut response),
             Some(Err(headers)) => response.send_headers(headers, true),
             None => {}
@@ -148,14 +150,34 @@ impl CallRecord {
         }
     }
 
-    /// Returns the message of the response, or the headers of a response without a message.
-    async fn result(
-        mut self,
-        body: RecvStream,
+    /// Waits for the request, and runs its operation.
+    async fn outcome(
+        &self,
+        body: &mut RecvStream,
         encoding: Result<(), Status>,
         time: Option<Duration>,
-    ) -> Result<(Bytes, CallGuard), HeaderMap> {
-        let outcome = self.outcome(body, encoding, time).await;
+    ) -> Result<(Bytes, CallGuard), Status> {
+        let Peer { connection, state, .. } = &*self.peer;
+        let in_flight = connection.begin_call()?;
+        let message = {
+            let answer = pin!(async {
+                let (body, _reservation) = state.request_bodies.read(body, self.began).await?;
+                encoding?;
+                catch_panics((self.rpc.handler.answer)(state, &in_flight, self.call, body)).await
+            });
+            match time.and_then(|time| Some((time, self.began.checked_add(time)?))) {
+                None => answer.await,
+                Some((time, deadline)) => {
+                    ready_by(deadline, answer).await.unwrap_or_else(|| Err(deadline_exceeded(time)))
+                }
+            }
+        }?;
+        let memory = state.request_bodies.reserve_response(message.len())?;
+        Ok((message, CallGuard { _in_flight: in_flight, _memory: memory }))
+    }
+
+    /// Counts and logs the outcome. Returns the message of the response, or the headers of a response without a message.
+    fn end(mut self, outcome: Result<(Bytes, CallGuard), Status>) -> Result<(Bytes, CallGuard), HeaderMap> {
         self.has_ended = true;
         let duration = self.began.elapsed();
         let metrics = &self.rpc.metrics;
@@ -177,28 +199,6 @@ impl CallRecord {
                 Err(headers)
             }
         }
-    }
-
-    /// Waits for the request, and runs its operation.
-    async fn outcome(
-        &self,
-        body: RecvStream,
-        encoding: Result<(), Status>,
-        time: Option<Duration>,
-    ) -> Result<(Bytes, CallGuard), Status> {
-        let Peer { connection, state, .. } = &*self.peer;
-        let in_flight = connection.begin_call()?;
-        let answer = async {
-            let (body, _reservation) = state.request_bodies.read(body, self.began).await?;
-            encoding?;
-            catch_panics((self.rpc.handler.answer)(state, &in_flight, self.call, body)).await
-        };
-        let message = match time.and_then(|time| Some((time, self.began.checked_add(time)?))) {
-            None => answer.await,
-            Some((time, deadline)) => ready_by(deadline, answer).await.unwrap_or_else(|| Err(deadline_exceeded(time))),
-        }?;
-        let memory = state.request_bodies.reserve_response(message.len())?;
-        Ok((message, CallGuard { _in_flight: in_flight, _memory: memory }))
     }
 
     fn add_failure(&self, code: Code, message: &str) {

@@ -71,7 +71,7 @@ async fn try_answer(peer: &Peer, request: Request<RecvStream>, response: &mut Re
 /// Reads a request, and checks that the endpoint has the service that it names.
 async fn read(peer: &Peer, request: Request<RecvStream>) -> Result<(), Status> {
     message::check_encoding(request.headers())?;
-    let (body, _reservation) = peer.state.request_bodies.read(request.into_body(), Instant::now()).await?;
+    let (body, _reservation) = peer.state.request_bodies.read(&mut request.into_body(), Instant::now()).await?;
     let HealthCheckRequest { service } = message::decode(body)?;
     if service.is_empty() || peer.router.serves(&service) {
         return Ok(());

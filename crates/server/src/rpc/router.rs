@@ -50,9 +50,10 @@ impl Router {
     /// Answers one request, in a task of its own.
     pub(crate) fn answer(&self, peer: &Arc<Peer>, request: Request<RecvStream>, mut response: ResponseStream) {
         let path = request.uri().path();
-        let name = path.strip_prefix('/').and_then(|path| path.split('/').next()).unwrap_or_default();
+        let full_name = path.strip_prefix('/').unwrap_or_default();
+        let (name, rpc) = full_name.split_once('/').unwrap_or((full_name, ""));
         let message = if let Some(service) = self.services.iter().find(|service| service.name == name) {
-            if let Some(rpc) = service.rpcs.iter().find(|rpc| rpc.metrics.rpc.path == path) {
+            if let Some(rpc) = service.rpcs.iter().find(|known| known.metrics.rpc.name == rpc) {
                 tokio::spawn(call::answer(rpc, peer, request, response));
                 return;
             }

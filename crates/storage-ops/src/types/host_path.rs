@@ -44,12 +44,17 @@ impl HostPath {
         let rest = letters.as_str();
         let mut names = Vec::with_capacity(rest.len());
         // Drivers join strings, so a separator may be repeated. Windows ignores that, and the component `.`.
-        for component in rest.split('\\').filter(|component| !["", "."].contains(component)) {
+        // In texts as short as components, an array of letters is found sooner than a letter, which is searched by blocks.
+        for component in rest.split(['\\']).filter(|component| !["", "."].contains(component)) {
             check_component(component).map_err(|why| refused(&why))?;
             if !names.is_empty() {
                 names.push(SEPARATOR);
             }
-            names.extend(component.encode_utf16());
+            if component.is_ascii() {
+                names.extend(component.bytes().map(u16::from));
+            } else {
+                names.extend(component.encode_utf16());
+            }
         }
         let names = U16String::from_vec(names);
         Ok(Self { drive: drive.to_ascii_uppercase(), names, asks_for_directory: rest.ends_with('\\') })
@@ -211,7 +216,7 @@ fn check_component(name: &str) -> Result<(), String> {
 
 /// Returns whether Win32 interprets `name` as a device, with or without an extension.
 fn is_device(name: &str) -> bool {
-    let stem = name.split('.').next().unwrap_or_default().trim_end_matches(' ');
+    let stem = name.split(['.']).next().unwrap_or_default().trim_end_matches(' ');
     let is_one_of = |name: &str, devices: &[&str]| devices.iter().any(|device| device.eq_ignore_ascii_case(name));
     if is_one_of(stem, &["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"]) {
         return true;
