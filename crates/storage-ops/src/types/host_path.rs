@@ -44,8 +44,7 @@ impl HostPath {
         let rest = letters.as_str();
         let mut names = Vec::with_capacity(rest.len());
         // Drivers join strings, so a separator may be repeated. Windows ignores that, and the component `.`.
-        // In texts as short as components, an array of letters is found sooner than a letter, which is searched by blocks.
-        for component in rest.split(['\\']).filter(|component| !["", "."].contains(component)) {
+        for component in rest.split('\\').filter(|component| !["", "."].contains(component)) {
             check_component(component).map_err(|why| refused(&why))?;
             if !names.is_empty() {
                 names.push(SEPARATOR);
@@ -216,7 +215,8 @@ fn check_component(name: &str) -> Result<(), String> {
 
 /// Returns whether Win32 interprets `name` as a device, with or without an extension.
 fn is_device(name: &str) -> bool {
-    let stem = name.split(['.']).next().unwrap_or_default().trim_end_matches(' ');
+    let end = name.bytes().position(|byte| byte == b'.').unwrap_or(name.len());
+    let stem = name[..end].trim_end_matches(' ');
     let is_one_of = |name: &str, devices: &[&str]| devices.iter().any(|device| device.eq_ignore_ascii_case(name));
     if is_one_of(stem, &["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"]) {
         return true;
