@@ -55,15 +55,13 @@ impl Server {
         let (phase, _) = watch::channel(Phase::Serving);
         let open_connections = TaskTracker::new();
         let mut acceptors = JoinSet::new();
-        let mut routers = Vec::with_capacity(endpoints.len());
+        self.state.readiness.begin(endpoints.len());
         for Endpoint { spec, listener, services } in endpoints {
-            let router = Arc::new(Router::new(&spec, services, &self.metrics).await);
-            routers.push(Arc::clone(&router));
+            let router = Arc::new(Router::new(&spec, services, &self.metrics));
             let state = Arc::clone(&self.state);
             let acceptor = Acceptor::new(state, router, phase.subscribe(), open_connections.clone());
             acceptors.spawn(acceptor.run(listener));
         }
-        self.state.readiness.begin(routers.len());
         // Dropping the set ends the task.
         let mut reporting = JoinSet::new();
         let state = Arc::clone(&self.state);
@@ -78,11 +76,9 @@ impl Server {
         self.state.open_calls.close();
         open_connections.close();
         phase.send_replace(Phase::Draining);
+        self.state.connections.drain();
         // An acceptor that ends drops its listener, which removes the pipe.
         while acceptors.join_next().await.is_some() {}
-        for router in routers {
-            router.close().await;
-        }
         self.wait_until_idle(&open_connections).await;
         let calls = self.state.open_calls.len();
         self.state.drain_is_over.store(true, Ordering::Relaxed);
