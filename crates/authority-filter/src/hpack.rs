@@ -4,11 +4,9 @@
 //! buffer in memory. It therefore gets no entry: this table has the entries of the client, and each block that refers to one
 //! gets the field as a literal.
 //!
-//! Fields that the server does not read are left out, which saves h2 the work to decode them. `grpc-timeout` becomes the
-//! `:authority`, because h2 keeps pseudo-headers without the two allocations of a map of headers.
+//! Fields that the server does not read are left out, which saves h2 the work to decode them.
 
 use std::collections::VecDeque;
-use std::mem;
 
 use crate::frames::{MAX_BLOCK, MAX_KEPT};
 use crate::{ProtocolError, huffman};
@@ -38,20 +36,13 @@ const AUTHORITY: usize = 1;
 const CONTENT_TYPE: usize = 31;
 const USER_AGENT: usize = 58;
 
-/// What the server gets of a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Use {
-    Kept,
-    LeftOut,
-    Timeout,
-}
-
 /// A name: an index of the static table, or a text of this length.
 #[derive(Clone, Copy, Debug)]
 struct Name {
     index: usize,
     length: usize,
-    used: Use,
+    /// Whether the server reads fields with this name.
+    is_read: bool,
 }
 
 /// Rewrites the header blocks of one direction of a connection, and keeps the client's dynamic table.
@@ -88,7 +79,7 @@ impl Table {
     /// Reads a complete header block, and writes the block that the server must read to `rewritten`, which must be empty.
     pub(crate) fn rewrite(&mut self, block: &[u8], rewritten: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let mut cursor = Cursor { rest: block };
-        let (mut may_resize, mut has_timeout) = (true, false);
+        let mut may_resize = true;
         while let Some(&first) = cursor.rest.first() {
             if first & 0b1110_0000 == RESIZED.0 {
                 if !may_resize {
@@ -100,15 +91,15 @@ impl Table {
             may_resize = false;
             if first & INDEXED.0 != 0 {
                 match self.get(cursor.integer(INDEXED.1)?)? {
-                    (name, Some(entry)) => name.write(self.text_of(entry), &mut has_timeout, rewritten),
-                    (name, None) if name.used == Use::Kept => write_integer(name.index, INDEXED, rewritten),
+                    (name, Some(entry)) => name.write(self.text_of(entry), rewritten),
+                    (name, None) if name.is_read => write_integer(name.index, INDEXED, rewritten),
                     _ => {}
                 }
             } else {
                 let is_added = first & ADDED.0 != 0;
                 let index = cursor.integer(if is_added { ADDED.1 } else { NOT_ADDED.1 })?;
                 let name = self.read_literal(index, &mut cursor)?;
-                name.write(&self.field, &mut has_timeout, rewritten);
+                name.write(&self.field, rewritten);
                 if is_added {
                     self.add(name);
                 }
@@ -147,8 +138,8 @@ impl Table {
             return Err(ProtocolError("a header field has index 0"));
         };
         if let Some(&length) = STATIC_NAMES.get(position) {
-            let used = if matches!(index, AUTHORITY | CONTENT_TYPE | USER_AGENT) { Use::LeftOut } else { Use::Kept };
-            return Ok((Name { index, length: length.into(), used }, None));
+            let is_read = !matches!(index, AUTHORITY | CONTENT_TYPE | USER_AGENT);
+            return Ok((Name { index, length: length.into(), is_read }, None));
         }
         let entry = self.entries.get(position - STATIC_NAMES.len());
         let entry = entry.ok_or(ProtocolError("a header field has an index beyond the table"))?;
@@ -181,7 +172,7 @@ impl Table {
             self.text.drain(..oldest - self.removed);
             self.removed = oldest;
         }
-        if name.used != Use::LeftOut {
+        if name.is_read {
             self.text.extend_from_slice(&self.field);
         }
         self.size += size;
@@ -200,46 +191,31 @@ impl Table {
 impl Name {
     /// Returns the name with this text.
     fn of(text: &[u8]) -> Result<Self, ProtocolError> {
-        let used = match text {
-            // The h2 crate refuses such a field.
-            b"" => return Err(ProtocolError("a header field has an empty name")),
-            b":authority" | b"content-type" | b"te" | b"user-agent" => Use::LeftOut,
-            b"grpc-timeout" => Use::Timeout,
-            _ => Use::Kept,
-        };
-        Ok(Self { index: 0, length: text.len(), used })
+        // The h2 crate refuses such a field.
+        if text.is_empty() {
+            return Err(ProtocolError("a header field has an empty name"));
+        }
+        let is_read = !matches!(text, b":authority" | b"content-type" | b"te" | b"user-agent");
+        Ok(Self { index: 0, length: text.len(), is_read })
     }
 
     /// Returns how many octets of the text of a field are its name.
     fn text_length(self) -> usize {
-        if self.index == 0 && self.used != Use::LeftOut { self.length } else { 0 }
+        if self.index == 0 && self.is_read { self.length } else { 0 }
     }
 
     /// Writes a field with this name, unless the server does not read it. `text`: its name, unless that has an index, and
     /// its value.
-    fn write(self, text: &[u8], has_timeout: &mut bool, block: &mut Vec<u8>) {
-        let (name, value) = text.split_at(self.text_length());
-        match self.used {
-            Use::LeftOut => {}
-            // As the first field, because a pseudo-header must not follow another header. A value that is no valid
-            // authority is no valid time either, and has no effect.
-            Use::Timeout => {
-                let is_plain = (1..=9).contains(&value.len()) && value.iter().all(u8::is_ascii_alphanumeric);
-                if !mem::replace(has_timeout, true) && is_plain {
-                    let end = block.len();
-                    block.extend_from_slice(&[low_octet(AUTHORITY), low_octet(value.len())]);
-                    block.extend_from_slice(value);
-                    block.rotate_left(end);
-                }
-            }
-            Use::Kept => {
-                write_integer(self.index, NOT_ADDED, block);
-                if self.index == 0 {
-                    write_text(name, block);
-                }
-                write_text(value, block);
-            }
+    fn write(self, text: &[u8], block: &mut Vec<u8>) {
+        if !self.is_read {
+            return;
         }
+        let (name, value) = text.split_at(self.text_length());
+        write_integer(self.index, NOT_ADDED, block);
+        if self.index == 0 {
+            write_text(name, block);
+        }
+        write_text(value, block);
     }
 }
 
@@ -325,7 +301,7 @@ mod tests {
             decoder.decode(&mut vec![0b1000_0000 | index], &mut fields).unwrap();
             assert_eq!(fields[0].0.len(), usize::from(length), "{index}");
             let (name, _) = Table::new().get(index.into()).unwrap();
-            assert_eq!(name.used, Name::of(&fields[0].0).unwrap().used, "{index}");
+            assert_eq!(name.is_read, Name::of(&fields[0].0).unwrap().is_read, "{index}");
         }
     }
 
@@ -418,20 +394,6 @@ mod tests {
         assert_eq!(read(table, b"\x82\x41\x02\\\\\x40\x02te\x01t\x5f\x01c\x7a\x83UUU\x83").unwrap(), b"\x82\x83");
         assert_eq!(read(table, b"\xbe\xbf\xc0\xc1\x81\x9f\xba\x0f\x31\x01x").unwrap(), b"");
         assert_eq!(table.size, 4 * 32 + 10 + 2 + 2 + 1 + 12 + 1 + 10 + 4, "the client counts all of its entries");
-    }
-
-    #[test]
-    fn the_first_timeout_becomes_the_authority() {
-        let table = &mut Table::new();
-        assert_eq!(
-            read(table, b"\x82\x40\x0cgrpc-timeout\x0210\x00\x01n\x01v\x7e\x0220").unwrap(),
-            b"\x01\x0210\x82\x00\x01n\x01v"
-        );
-        assert_eq!(read(table, b"\x82\xbe\xbf").unwrap(), b"\x01\x0220\x82");
-        for invalid in [&b""[..], b"1 S", b"a:b", b"1234567890"] {
-            let value = [&[invalid.len().to_le_bytes()[0]], invalid].concat();
-            assert_eq!(read(table, &[b"\x82\x0f\x2f", &value[..], b"\xbe"].concat()).unwrap(), b"\x82");
-        }
     }
 
     #[test]

@@ -222,12 +222,8 @@ impl Block {
 
 /// What a server must receive of these fields.
 fn rewritten(fields: Fields) -> Fields {
-    let timeout = fields.iter().find(|(name, _)| name == b"grpc-timeout").map(|(_, value)| value.clone());
-    let is_plain = |value: &Vec<u8>| (1..10).contains(&value.len()) && value.iter().all(u8::is_ascii_alphanumeric);
-    let authority = timeout.filter(is_plain).map(|value| (AUTHORITY.to_vec(), value));
-    let left_out: [&[u8]; 5] = [AUTHORITY, b"content-type", b"grpc-timeout", b"te", b"user-agent"];
-    let kept = fields.into_iter().filter(|(name, _)| !left_out.contains(&&name[..]));
-    authority.into_iter().chain(kept).collect()
+    let left_out: [&[u8]; 4] = [AUTHORITY, b"content-type", b"te", b"user-agent"];
+    fields.into_iter().filter(|(name, _)| !left_out.contains(&&name[..])).collect()
 }
 
 fn write(frames: &[Sent]) -> Vec<u8> {

@@ -55,6 +55,7 @@ impl Server {
         let (phase, _) = watch::channel(Phase::Serving);
         let open_connections = TaskTracker::new();
         let mut acceptors = JoinSet::new();
+        let draining = DrainAtDrop(&self.state.connections);
         self.state.readiness.begin(endpoints.len());
         for Endpoint { spec, listener, services } in endpoints {
             let router = Arc::new(Router::new(&spec, services, &self.metrics));
@@ -76,7 +77,7 @@ impl Server {
         self.state.open_calls.close();
         open_connections.close();
         phase.send_replace(Phase::Draining);
-        self.state.connections.drain();
+        drop(draining);
         // An acceptor that ends drops its listener, which removes the pipe.
         while acceptors.join_next().await.is_some() {}
         self.wait_until_idle(&open_connections).await;
@@ -105,26 +106,45 @@ impl Server {
     }
 }
 
+/// Makes the connections drain, also if the future of [`Server::serve`] is dropped. They then close at once.
+struct DrainAtDrop<'a>(&'a Connections);
+
+impl Drop for DrainAtDrop<'_> {
+    fn drop(&mut self) {
+        self.0.drain();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::future::pending;
     use std::sync::Arc;
-    use std::task::{Context, Waker};
 
+    use api::Group;
     use storage_ops::{Config, Executor, Node};
-    use transport::memory::MemoryEndpoint;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use transport::address::Location;
+    use transport::memory;
 
     use super::Server;
     use crate::admission::limits::Limits;
+    use crate::listen::endpoint::Endpoint;
+    use crate::rpc::endpoint_spec::EndpointSpec;
 
     #[tokio::test]
     async fn a_server_that_is_dropped_while_it_serves_leaves_no_task() {
         let node = Node::new(os_sim::node().build().process(), Config::default());
         let server = Server::new(Arc::new(Executor::new(Arc::new(node))), Limits::default());
         let state = Arc::downgrade(&server.state);
-        let mut serving = Box::pin(server.serve::<MemoryEndpoint>(Vec::new(), pending()));
-        assert!(serving.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-        drop(serving);
+        let location = Location::NamedPipes;
+        let (dialer, listener) = memory::endpoint(location.address("csi-proxy-disk-v1"));
+        let spec = EndpointSpec::of(&[Group::Disk], false).remove(0);
+        let mut client = dialer.connect().expect("the endpoint exists");
+        client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.expect("there is room");
+        tokio::select! {
+            _ = server.serve(vec![Endpoint::new(spec, listener)], pending()) => {}
+            settings = client.read_u8() => drop(settings.expect("the connection is served")),
+        }
         drop(server);
         while state.strong_count() > 0 {
             tokio::task::yield_now().await;

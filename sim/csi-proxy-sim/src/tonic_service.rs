@@ -21,9 +21,15 @@ where
     S::Future: Send + 'static,
 {
     let service = LazyLock::new(make);
-    BoxedService::new(S::NAME, move |request, response| {
+    BoxedService::new(S::NAME, move |request, mut response| {
         let answer = service.clone().call(request.map(RequestBody));
-        async { send(answer.await.unwrap_or_else(|never| match never {}), response).await }
+        async {
+            let answer = tokio::select! {
+                answer = answer => answer.unwrap_or_else(|never| match never {}),
+                () = response.reset() => return,
+            };
+            send(answer, response).await;
+        }
     })
 }
 
@@ -39,7 +45,10 @@ async fn send(answer: Response<tonic::body::Body>, mut response: ResponseStream)
         };
         match frame.and_then(Result::ok).map(Frame::into_data) {
             None => return,
-            Some(Ok(data)) => response.send(data),
+            Some(Ok(data)) => {
+                response.ready().await;
+                response.send(data);
+            }
             Some(Err(frame)) => response.send_trailers(frame.into_trailers().unwrap_or_default()),
         }
     }

@@ -68,7 +68,19 @@ impl ResponseStream {
         self.body = self.head.send_response(response, is_end).ok();
     }
 
-    /// Sends a part of the body.
+    /// Waits until the client accepts a part of the body, or has reset the stream.
+    pub async fn ready(&mut self) {
+        let Some(body) = &mut self.body else { return };
+        body.reserve_capacity(1);
+        while body.capacity() == 0 {
+            if !matches!(poll_fn(|cx| body.poll_capacity(cx)).await, Some(Ok(_))) {
+                return;
+            }
+        }
+    }
+
+    /// Sends a part of the body. Never waits: what the client does not accept yet is buffered. A body of many parts waits for
+    /// [`Self::ready`] before each.
     pub fn send(&mut self, bytes: Bytes) {
         self.send_holding(bytes, None);
     }
@@ -125,5 +137,49 @@ impl Buf for TrackedBytes {
 impl Drop for TrackedBytes {
     fn drop(&mut self) {
         self.stall_detector.released.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use http::{HeaderMap, Request};
+    use tokio::io::duplex;
+    use tokio::sync::oneshot;
+    use tokio::time::timeout;
+
+    use super::ResponseStream;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_part_of_a_response_waits_until_the_client_accepts_it() {
+        let (client, server) = duplex(1 << 16);
+        let (waits, has_waited) = oneshot::channel();
+        let serving = tokio::spawn(async move {
+            let mut connection = h2::server::Builder::new().handshake(server).await.unwrap();
+            let (_, head) = connection.accept().await.unwrap().unwrap();
+            tokio::spawn(async move { connection.accept().await.is_none() });
+            let mut response = ResponseStream::new(head);
+            response.send_headers(HeaderMap::new(), false);
+            response.ready().await;
+            response.send(Bytes::from_static(b"a"));
+            timeout(Duration::from_secs(1), response.ready()).await.expect_err("the client accepts one byte");
+            waits.send(()).unwrap();
+            response.ready().await;
+            response.send(Bytes::from_static(b"b"));
+            response.ready().await;
+        });
+        let handshake = h2::client::Builder::new().initial_window_size(1).handshake::<_, Bytes>(client);
+        let (mut requests, connection) = handshake.await.unwrap();
+        tokio::spawn(connection);
+        let (response, _) = requests.send_request(Request::new(()), true).unwrap();
+        let mut body = response.await.unwrap().into_body();
+        has_waited.await.unwrap();
+        assert_eq!(body.data().await.unwrap().unwrap(), "a");
+        body.flow_control().release_capacity(1).unwrap();
+        assert_eq!(body.data().await.unwrap().unwrap(), "b");
+        drop(body);
+        serving.await.unwrap();
     }
 }

@@ -23,7 +23,7 @@ use crate::server_state::ServerState;
 /// How long a client has to answer a keepalive PING frame.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The size of the table in which a connection keeps headers that its client sends repeatedly.
+/// The size of the table of headers that a client sends repeatedly. The authority filter keeps that table.
 ///
 /// Each call adds an entry with its deadline, which no later call uses. A large table would therefore save nothing.
 const HEADER_TABLE_BYTES: u32 = 1024;
@@ -63,7 +63,11 @@ impl ConnectionTask {
             return;
         }
         // The preface has arrived, so the server only has to send its settings.
-        let mut http2 = match timeout(KEEPALIVE_TIMEOUT, self.http2.handshake(stream)).await {
+        let handshake = tokio::select! {
+            handshake = timeout(KEEPALIVE_TIMEOUT, self.http2.handshake(stream)) => handshake,
+            () = Phase::Closed.reached(&mut self.phase) => return,
+        };
+        let mut http2 = match handshake {
             Ok(Ok(http2)) => http2,
             Ok(Err(error)) => return log_end(id, Err(error)),
             Err(_) => return,

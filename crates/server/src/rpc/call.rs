@@ -58,8 +58,7 @@ pub(crate) fn answer(
     let call = CallRecord::begin(peer, rpc);
     // At this level, each call logs lines.
     let span = if tracing::enabled!(Level::DEBUG) { call.call.span() } else { Span::none() };
-    // The authority filter passes `grpc-timeout` on as the authority.
-    let time = request.uri().host().and_then(timeout);
+    let time = request.headers().get("grpc-timeout").and_then(|value| timeout(value.to_str().ok()?));
     let encoding = message::check_encoding(request.headers());
     // The call does not keep its headers, which may be 16 KiB.
     let mut body = request.into_body();

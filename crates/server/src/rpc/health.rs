@@ -39,15 +39,15 @@ pub(crate) async fn answer(peer: Arc<Peer>, request: Request<RecvStream>, mut re
 
 async fn try_answer(peer: &Peer, request: Request<RecvStream>, response: &mut ResponseStream) -> Result<(), Status> {
     let mut phase = peer.phase.clone();
-    match request.uri().path().rsplit('/').next() {
-        Some("Check") => {
+    match request.uri().path().strip_prefix('/').and_then(|path| path.strip_prefix(NAME)) {
+        Some("/Check") => {
             let in_flight = peer.connection.begin_call()?;
             read(peer, request).await?;
             let health = if *phase.borrow() == Phase::Serving { SERVING } else { NOT_SERVING };
             let guard = CallGuard { _in_flight: in_flight, _memory: None };
             message::send(message::encode(&health)?, guard, response);
         }
-        Some("Watch") => {
+        Some("/Watch") => {
             // A watch lasts until its client cancels it, so it must not protect its connection from eviction.
             let watch = peer.state.begin_health_watch();
             let _watch =

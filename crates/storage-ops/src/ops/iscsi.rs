@@ -327,7 +327,11 @@ impl Operation for DisconnectTarget {
         for session in &sessions {
             let connections = connections_of(run, session)?;
             // A session without a connection may belong to the portal: its target does not answer.
-            if !connections.is_empty() && !connections.iter().any(|connection| self.portal.is_end_of(connection)) {
+            let is_of_portal = match &connections[..] {
+                [] => find_target(run, &self.iqn)?.as_ref().is_some_and(is_connected),
+                connections => connections.iter().any(|connection| self.portal.is_end_of(connection)),
+            };
+            if !is_of_portal {
                 continue;
             }
             end_persistence(run, session)?;

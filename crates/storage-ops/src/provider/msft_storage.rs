@@ -249,7 +249,7 @@ pub(crate) fn bring_new_volume_online(
     if let Some(instance) = created_partition(created, partition) {
         disk.check_number()?;
         match online(&instance) {
-            Err(error) if error.kind != Kind::StillRunning => {}
+            Err(error) if !matches!(error.kind, Kind::StillRunning | Kind::Unavailable | Kind::PermissionDenied) => {}
             outcome => return Ok(outcome?),
         }
     }

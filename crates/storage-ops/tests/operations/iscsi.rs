@@ -297,12 +297,21 @@ impl Layer for NoSessions {
 }
 
 /// Lists no connection, as while the target of a session does not answer.
-struct NoConnections;
+struct NoConnections {
+    /// The property IsConnected of all targets.
+    is_connected: bool,
+}
 
 impl Layer for NoConnections {
     fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
-        let is_asked = wql.ends_with("ResultClass = MSFT_iSCSIConnection");
-        if is_asked { Ok(Vec::new()) } else { wmi.query(namespace, wql, deadline) }
+        let mut found = wmi.query(namespace, wql, deadline)?;
+        if wql.ends_with("ResultClass = MSFT_iSCSIConnection") {
+            found.clear();
+        }
+        for connected in found.iter_mut().filter_map(|instance| instance.properties.get_mut("IsConnected")) {
+            *connected = Value::Bool(self.is_connected);
+        }
+        Ok(found)
     }
 }
 
@@ -459,9 +468,12 @@ fn a_portal_that_is_given_by_name_is_compared_by_its_port() {
 fn a_session_without_a_connection_is_ended_but_not_used() {
     let sim = sim();
     let (_, disconnect) = connected(&sim, failing("none", OsError::GEN_FAILURE));
-    let without = layered(&sim, NoConnections);
+    let without = layered(&sim, NoConnections { is_connected: true });
     let error = refused(&without, &connect(PLAIN, Authentication::None, ""), Kind::FailedPrecondition);
     assert!(error.to_string().contains("without a connection"), "{error}");
+    // The session may be that of another portal.
+    layered(&sim, NoConnections { is_connected: false }).run(&disconnect).unwrap();
+    assert_eq!(sim.disks().len(), 2);
     without.run(&disconnect).unwrap();
     assert_eq!(sim.disks().len(), 1);
 }
