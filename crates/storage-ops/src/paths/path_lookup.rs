@@ -19,7 +19,8 @@
 //!
 //! Two answers of such a call are used: success, which means that no link is above the object; and `FILE_NOT_FOUND` or
 //! `PATH_NOT_FOUND`, which means that no link is above the missing component. After every other answer, and if the query finds
-//! a link, the path is opened component by component, so that the error names the component.
+//! a link, the path is opened: in one call if that suffices, else component by component, so that the error names the
+//! component.
 
 use std::sync::OnceLock;
 

@@ -38,8 +38,8 @@ pub(crate) fn is_refusal(error: &OperationError) -> bool {
 pub(crate) struct RefusedLinks(AtomicU64);
 
 impl RefusedLinks {
-    /// Counts the request that has failed with `error`, and logs it in a span, if a link was refused. The log has the refusal apart from
-    /// the failed call, because it may be an attack.
+    /// If a link was refused, counts the request that has failed with `error`, and logs it in the span of its call. The log
+    /// has the refusal apart from the failed call, because it may be an attack.
     pub(crate) fn record(&self, error: &Error, span: impl FnOnce() -> Span) {
         if error.code() == Some(OsError::REPARSE_POINT_ENCOUNTERED) {
             self.0.fetch_add(1, Ordering::Relaxed);
