@@ -119,7 +119,7 @@ fn wanted(flags: &LogFlags) -> Targets {
     let (ours, theirs) = match flags.verbosity {
         ..=1 => (LevelFilter::INFO, LevelFilter::WARN),
         2..=4 => (LevelFilter::DEBUG, LevelFilter::WARN),
-        5.. => (LevelFilter::TRACE, LevelFilter::INFO),
+        5.. => (LevelFilter::DEBUG, LevelFilter::INFO),
     };
     Targets::new().with_default(theirs).with_targets(OURS.map(|name| (name, ours)))
 }

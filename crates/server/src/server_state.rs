@@ -58,9 +58,9 @@ impl ServerState {
         }
     }
 
-    /// Returns the time since the server was created. A call records this time when it begins.
-    pub(crate) fn since_start(&self) -> Duration {
-        self.started.elapsed()
+    /// Returns the time from the creation of the server to `moment`. A call records this time when it begins.
+    pub(crate) fn since_start(&self, moment: Instant) -> Duration {
+        moment - self.started
     }
 
     /// Counts one more watch of the health service, or returns `None` at the limit.

@@ -12,3 +12,4 @@ pub mod flags;
 mod reflection;
 mod serve;
 mod state_file;
+mod tonic_service;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::{GROUP_VERSIONS, GroupVersion};
 use storage_ops::{ActiveRequest, Activity, FallbackCount, LockWaitCount, PoolUse, RequestState, WmiCallCount};
+use tokio::time::Instant;
 
 use crate::metrics::rpc::{self, RpcMetrics};
 use crate::metrics::text_format::{write_head, write_labelled, write_single};
@@ -120,7 +121,7 @@ impl Metrics {
     fn write_activity(&self, text: &mut String) -> fmt::Result {
         let executor = &self.state.executor;
         let Activity { requests, pools, locks } = executor.activity();
-        let now = self.state.since_start();
+        let now = self.state.since_start(Instant::now());
         let ages = requests.iter().filter_map(|request| Some(now.saturating_sub(request.call?.began)));
         let help = "Age of the oldest call in progress; 0 if no call is in progress.";
         let oldest = ages.max().unwrap_or(Duration::ZERO).as_secs_f64();

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use crate::scheduling::pool_kind::Resource;
 
 /// A sender of requests, such as a connection to a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u64);
 
 /// The resource and the client that a thread works for. Without a resource or a client, the quota for it does not apply.

@@ -133,7 +133,7 @@ fn the_cache_is_refreshed_if_it_differs_from_what_the_device_reports_and_only_th
         node.run(&PARTITION).unwrap();
         assert!(size - sim.disk(1).unwrap().partitions[1].length < GIB / 16, "{name}");
         assert_eq!((trace.counts().of(UPDATE), trace.counts().of(REFRESH)), (refreshed, 0), "{name}");
-        assert_eq!(trace.counts().wmi, 5 + 2 * refreshed, "{name}");
+        assert_eq!(trace.counts().wmi, 4 + 2 * refreshed, "{name}");
     }
 }
 
