@@ -256,9 +256,8 @@ fn what_ordinary_users_can_replace_is_a_problem() {
 fn a_working_directory_that_is_missing_or_cannot_hold_links_is_a_problem() {
     let mut patient = Patient::healthy();
     patient.settings.node.working_dirs = vec![HostPath::parse(r"C:\missing").expect("a path")];
-    let [folders, directories] = &patient.complaints()[..] else { panic!("{:#?}", patient.complaints()) };
-    assert_finding(folders, State::Unchecked, "Folders", &[r"C:\missing", "(2)"]);
-    assert_finding(directories, State::Problem, "Working directories", &[r"C:\missing", "does not exist"]);
+    let [directory] = &patient.complaints()[..] else { panic!("{:#?}", patient.complaints()) };
+    assert_finding(directory, State::Problem, "Working directories", &[r"C:\missing", "does not exist"]);
 
     let mut patient = Patient::with(r#"file_system = "NTFS""#, r#"file_system = "FAT32""#);
     patient.settings.node.working_dirs = vec![HostPath::parse(MOUNT).expect("a path")];
