@@ -44,10 +44,13 @@ pub(crate) struct Sample {
 /// How long the server may take to start.
 const START: Duration = Duration::from_mins(1);
 
+/// How long a call may take. Under Wine, a call of the Go program sometimes has no answer.
+const DEADLINE: Duration = Duration::from_secs(10);
+
 pub(crate) async fn run(options: Options) -> Result<(), Box<dyn Error>> {
     let mut clients = Vec::with_capacity(options.connections);
     for _ in 0..options.connections {
-        let builder = Client::builder();
+        let builder = Client::builder().deadline(DEADLINE);
         let client = match &options.socket_folder {
             Some(folder) => builder.socket_folder(folder).build(),
             None => builder.build(),
