@@ -134,18 +134,20 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], sent: &mut Vec<u8>) {
     sent.extend_from_slice(payload);
 }
 
-/// Answers all calls of a connection, and returns their authorities, which are their deadlines.
+/// Answers all calls of a connection, and returns their deadlines.
 async fn serve(stream: AuthorityFilter<DuplexStream>) -> Vec<String> {
     let mut connection = h2::server::handshake(stream).await.expect("a client that speaks HTTP/2");
-    let mut authorities = Vec::new();
+    let mut deadlines = Vec::new();
     while let Some(call) = connection.accept().await {
         let (request, mut responder) = call.expect("an open connection");
-        authorities.push(request.uri().authority().map(ToString::to_string).unwrap_or_default());
+        assert_eq!(request.uri().authority(), None, "the filter leaves out the authority");
+        let deadline = request.headers().get("grpc-timeout").and_then(|value| value.to_str().ok());
+        deadlines.push(deadline.unwrap_or_default().to_owned());
         let mut body = responder.send_response(Response::new(()), false).expect("an open stream");
         body.send_data(Bytes::from_static(b"answer"), false).expect("an open stream");
         body.send_trailers(HeaderMap::new()).expect("an open stream");
     }
-    authorities
+    deadlines
 }
 
 /// Sends the bytes, reads until each call is answered, and closes the connection. The server must not reset a stream.
