@@ -184,24 +184,10 @@ fn one_round<T>(
     let first = round % racers.len();
     let mut measured = Vec::new();
     for racer in racers[first..].iter().chain(&racers[..first]) {
-        measured.push(repeated(racer, &measure)?);
+        measured.push(measure(racer).map_err(|error| format!("{}: {error}", racer.name))?);
     }
     measured.rotate_right(first);
     Ok(measured)
-}
-
-/// How often a server is measured again that stopped answering.
-const REPETITIONS: usize = 4;
-
-/// Measures a server, again if that fails.
-fn repeated<T>(racer: &Racer, measure: impl Fn(&Racer) -> Result<T, Box<dyn Error>>) -> Result<T, Box<dyn Error>> {
-    for _ in 0..REPETITIONS {
-        match measure(racer) {
-            Ok(measured) => return Ok(measured),
-            Err(error) => println!("{}: {error}; measured again", racer.name),
-        }
-    }
-    measure(racer).map_err(|error| format!("{}: {error}", racer.name).into())
 }
 
 /// Measures the figures of calls.
