@@ -39,6 +39,7 @@ pub struct Connections(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     limits: Limits,
+    /// Each call looks its connection up several times, which takes longer if the number must be hashed.
     members: BTreeMap<ClientId, Member>,
     /// How often a connection has become idle.
     idle_count: u64,
@@ -282,8 +283,8 @@ impl Connection {
         }
     }
 
-    /// Waits until the connection is evicted. New calls may still arrive in the grace period, and are answered. Returns `None`
-    /// when the server drains.
+    /// Waits until the connection is evicted. New calls may still arrive in the grace period, and are answered. Returns
+    /// `None` when the server drains.
     pub(crate) async fn evicted(&mut self) -> Option<EvictionGrace> {
         match poll_fn(|cx| Pin::new(&mut self.evicted).poll(cx)).await {
             Ok(grace) => grace,
