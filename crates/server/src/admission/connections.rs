@@ -117,6 +117,13 @@ pub struct ConnectionCounts {
     pub refused_calls: u64,
 }
 
+impl ConnectionCounts {
+    /// Returns the number of calls whose request is incomplete or whose response the client has not read.
+    pub(crate) fn transferring(&self) -> usize {
+        self.calls.saturating_sub(self.running + self.waiting)
+    }
+}
+
 impl Connections {
     /// Creates a server's set of connections, which is empty.
     pub(crate) fn new(limits: Limits) -> Self {
