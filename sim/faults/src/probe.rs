@@ -21,7 +21,7 @@ use objects::{ProbedClock, ProbedHandle, ProbedService, ProbedWmi};
 use process::ProbedProcess;
 
 /// The first words of all primitives. The second word of some names a control code, a class or a method.
-pub const PRIMITIVES: [&str; 25] = [
+pub const PRIMITIVES: [&str; 26] = [
     "open",
     "open_child",
     "open_below",
@@ -32,6 +32,7 @@ pub const PRIMITIVES: [&str; 25] = [
     "list",
     "final_path",
     "security_descriptor",
+    "set_access_list",
     "read",
     "flush",
     "device_interfaces",
