@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use os::abi::Sid;
+
 use crate::types::{AllowedPortal, HostPath, ServiceName, SmbServer};
 
 /// The settings that an administrator can change.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own, and all combinations are valid")]
 pub struct Config {
     /// Kubelet's directory, always a working directory. The volume RPCs and IsSymlink resolve paths without a drive on
     /// its drive.
@@ -32,6 +35,12 @@ pub struct Config {
     pub smb_servers: Option<Vec<SmbServer>>,
     /// If set, the only iSCSI target portals that may be added, contacted and removed.
     pub iscsi_portals: Option<Vec<AllowedPortal>>,
+    /// Whether raw volumes are formatted with ReFS instead of NTFS.
+    pub format_refs: bool,
+    /// The allocation unit size in bytes with which raw volumes are formatted. If not set, Windows chooses it.
+    pub format_allocation_unit: Option<u32>,
+    /// Accounts that are granted the right to change everything on a volume when it is formatted.
+    pub format_writers: Vec<Sid>,
     /// How long to wait for Windows.
     pub timeouts: Timeouts,
 }
@@ -88,7 +97,17 @@ impl Default for Config {
             services: None,
             smb_servers: None,
             iscsi_portals: None,
+            format_refs: false,
+            format_allocation_unit: None,
+            format_writers: Vec::new(),
             timeouts: Timeouts::default(),
         }
+    }
+}
+
+impl Config {
+    /// Returns the name of the file system with which raw volumes are formatted.
+    pub(crate) fn new_file_system(&self) -> &'static str {
+        if self.format_refs { "ReFS" } else { "NTFS" }
     }
 }

@@ -171,7 +171,8 @@ fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     };
     let extent = readings::volume::extent(run, volume)?;
     let length = u64::try_from(extent.length).unwrap_or_default();
-    if length < total.saturating_add(MIB) || readings::file_system::detect(run.host(), volume)? != FileSystem::Ntfs {
+    let ntfs = FileSystem::Named("NTFS".to_owned());
+    if length < total.saturating_add(MIB) || readings::file_system::detect(run.host(), volume)? != ntfs {
         return Ok(());
     }
     readings::volume::locked_disk_of(run, volume)?;
