@@ -10,13 +10,16 @@ const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../csi-proxy/csi-pr
 
 /// Adds the resources to the program `name`.
 pub(crate) fn add(name: &str) -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-env-changed=CSI_PROXY_VERSION");
     for file in ["build.rs", THIS, MANIFEST] {
         println!("cargo:rerun-if-changed={file}");
     }
     if env::var("CARGO_CFG_TARGET_OS")? == "windows" {
-        // The versions are those of the package.
+        let version = env::var("CSI_PROXY_VERSION").or_else(|_| env::var("CARGO_PKG_VERSION"))?;
+        // The other versions are those of the package.
         winresource::WindowsResource::new()
             .set("ProductName", "csi-proxy")
+            .set("ProductVersion", &version)
             .set("OriginalFilename", &format!("{name}.exe"))
             .set("InternalName", name)
             .set("LegalCopyright", "Apache-2.0")

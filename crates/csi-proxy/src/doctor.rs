@@ -86,7 +86,7 @@ fn examine(
     out: &mut impl Write,
 ) -> Result<ExitCode, Box<dyn Error>> {
     let flags = with_flags_of_service(program, words, flags, system);
-    let version = env!("CARGO_PKG_VERSION");
+    let version = server::VERSION;
     let (text, json, is_good) = if flags.parity {
         let parity = compare(&backend.os, &flags.daemon.node, flags.show_names);
         let agrees = parity.rows_of(Agreement::Different).next().is_none();

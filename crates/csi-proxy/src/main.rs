@@ -23,7 +23,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
             return Ok(doctor.run(&CSI_PROXY_DOCTOR, |_| Ok(platform::examined_node()?), out));
         }
         Command::Help => write!(out, "{}", Help(&CSI_PROXY))?,
-        Command::Version => writeln!(out, "csi-proxy {}", env!("CARGO_PKG_VERSION"))?,
+        Command::Version => writeln!(out, "csi-proxy {}", server::VERSION)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -140,7 +140,7 @@ impl Pages {
     fn status(&self) -> ProgramStatus<'_> {
         ProgramStatus {
             program: self.program,
-            version: env!("CARGO_PKG_VERSION"),
+            version: server::VERSION,
             system: &self.system,
             process_id: std::process::id(),
             started: &self.started_text,

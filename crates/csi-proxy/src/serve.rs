@@ -143,7 +143,7 @@ pub async fn until<L: Listener>(
     };
     let open: Vec<_> = open.into_iter().map(with_services).collect();
     announce(&mut out, &name, &location, &flags.api_groups, open.len(), metrics_listener.as_ref())?;
-    let (version, process_id, given) = (env!("CARGO_PKG_VERSION"), std::process::id(), flags.shown.command_line());
+    let (version, process_id, given) = (server::VERSION, std::process::id(), flags.shown.command_line());
     tracing::info!(endpoints = open.len(), system = name, version, process_id, flags = given, "serving");
     if let Some(listener) = metrics_listener {
         let pages = Pages::new(flags, &name, Arc::clone(server.metrics()));
@@ -236,7 +236,7 @@ fn announce(
 ) -> io::Result<()> {
     let served = || GROUP_VERSIONS.iter().filter(|row| groups.contains(&row.group));
     let rpcs: usize = served().map(|row| row.rpcs.len()).sum();
-    writeln!(out, "csi-proxy {} serves {name}", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "csi-proxy {} serves {name}", server::VERSION)?;
     writeln!(out, "  {} group-versions with {rpcs} RPCs, on {endpoints} endpoints", served().count())?;
     if let Some(groups) = excluded(groups) {
         writeln!(out, "  excluded by -api-groups: {groups}")?;

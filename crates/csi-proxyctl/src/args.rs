@@ -53,7 +53,7 @@ pub fn program(name: &'static str, timeout: &str) -> Command {
         let _ = writeln!(exit_codes, "  {code}  {meaning}");
     }
     Command::new(name)
-        .version(env!("CARGO_PKG_VERSION"))
+        .version(option_env!("CSI_PROXY_VERSION").unwrap_or(env!("CARGO_PKG_VERSION")))
         .after_help(exit_codes)
         .subcommand_required(true)
         .arg_required_else_help(true)

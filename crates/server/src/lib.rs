@@ -53,3 +53,9 @@ pub use rpc::boxed_service::BoxedService;
 pub use rpc::endpoint_spec::EndpointSpec;
 pub use server::Server;
 pub use status::Status;
+
+/// The version of the programs, such as `0.1.0+1fb541c4abcd`: `cargo xtask` sets the variable and adds the commit.
+pub const VERSION: &str = match option_env!("CSI_PROXY_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};

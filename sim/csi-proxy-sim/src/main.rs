@@ -27,7 +27,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Doctor(doctor) => return Ok(doctor.run(&CSI_PROXY_SIM_DOCTOR, backend::examined, out)),
         Command::PrintNode => write!(out, "{}", os_sim::Sim::default_node_file())?,
         Command::Help => write!(out, "{}", Help(&CSI_PROXY_SIM))?,
-        Command::Version => writeln!(out, "csi-proxy-sim {}", env!("CARGO_PKG_VERSION"))?,
+        Command::Version => writeln!(out, "csi-proxy-sim {}", server::VERSION)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -158,7 +158,7 @@ fn number(count: usize) -> u64 {
 }
 
 fn write_build_info(text: &mut String) -> fmt::Result {
-    let (version, os, arch) = (env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+    let (version, os, arch) = (crate::VERSION, std::env::consts::OS, std::env::consts::ARCH);
     let name = "csi_proxy_build_info";
     write_head(text, name, "gauge", "1, with the version of the program and its target as labels.")?;
     writeln!(text, "{name}{{arch=\"{arch}\",os=\"{os}\",version=\"{version}\"}} 1")
