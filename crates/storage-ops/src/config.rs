@@ -6,8 +6,9 @@ use os::abi::Sid;
 
 use crate::types::{AllowedPortal, HostPath, ServiceName, SmbServer};
 
-/// The settings that an administrator can change.
+/// The settings that an administrator can change. A setting may be added in any release: begin with the default.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own, and all combinations are valid")]
 pub struct Config {
     /// Kubelet's directory, always a working directory. The volume RPCs and IsSymlink resolve paths without a drive on
@@ -50,6 +51,7 @@ pub struct Config {
 /// Except where a field states otherwise, a timeout ends the wait, not the work: a call that Windows has started keeps
 /// running, and its locks are kept until it ends.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Timeouts {
     /// For a WMI query.
     pub query: Duration,
@@ -106,6 +108,13 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Returns the settings after a change, such as `|config| config.share_smb_mappings = true`.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// Returns the name of the file system with which raw volumes are formatted.
     pub(crate) fn new_file_system(&self) -> &'static str {
         if self.format_refs { "ReFS" } else { "NTFS" }

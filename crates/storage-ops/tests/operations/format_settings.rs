@@ -16,12 +16,15 @@ const FORMAT: &str = "wmi call MSFT_Volume.Format";
 const WRITER: &str = "S-1-5-93-2-2";
 
 fn refs(allocation_unit: u32) -> Config {
-    Config { format_refs: true, format_allocation_unit: Some(allocation_unit), ..Config::default() }
+    Config::default().with(|c| {
+        c.format_refs = true;
+        c.format_allocation_unit = Some(allocation_unit);
+    })
 }
 
 fn writers() -> Config {
     let format_writers = [WRITER, "S-1-5-32-545"].map(|sid| sid.parse().unwrap()).into();
-    Config { format_writers, ..Config::default() }
+    Config::default().with(|c| c.format_writers = format_writers)
 }
 
 fn raw() -> (Sim, VolumeId) {
@@ -62,7 +65,7 @@ fn dying(sim: &Sim, primitive: &'static str, when: When) -> Node {
 fn a_raw_volume_gets_the_file_system_and_the_allocation_unit_of_the_settings() {
     for (config, file_system, cluster) in [
         (Config::default(), "NTFS", 4096),
-        (Config { format_allocation_unit: Some(65536), ..Config::default() }, "NTFS", 65536),
+        (Config::default().with(|c| c.format_allocation_unit = Some(65536)), "NTFS", 65536),
         (refs(65536), "ReFS", 65536),
     ] {
         let (sim, volume) = raw();

@@ -118,7 +118,11 @@ fn formatted_by_a_dead_daemon() -> Sim {
 /// Settings with which FormatVolume makes another file system than NTFS, and changes the access list of the root.
 fn with_other_format() -> Config {
     let format_writers = vec![WRITER.parse().expect("a SID")];
-    Config { format_refs: true, format_allocation_unit: Some(65536), format_writers, ..Config::default() }
+    Config::default().with(|c| {
+        c.format_refs = true;
+        c.format_allocation_unit = Some(65536);
+        c.format_writers = format_writers;
+    })
 }
 
 /// The states for operations with [`with_other_format`].
