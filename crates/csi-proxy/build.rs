@@ -8,6 +8,5 @@ mod resources;
 mod version;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    version::set();
-    resources::add("csi-proxy")
+    resources::add("csi-proxy", &version::set())
 }

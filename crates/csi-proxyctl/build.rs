@@ -8,6 +8,5 @@ mod resources;
 mod version;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    version::set();
-    resources::add("csi-proxyctl")
+    resources::add("csi-proxyctl", &version::set())
 }

@@ -59,7 +59,9 @@ fn steps(workflow: &str) -> Vec<Step> {
     let mut found = Vec::new();
     for job in documents[0]["jobs"].as_hash().expect("a map of jobs").values() {
         let default = text(&job["defaults"]["run"]["shell"]);
-        for step in job["steps"].as_vec().expect("a list of steps") {
+        // actionlint checks the scripts of other jobs with shellcheck. A job without steps runs another workflow.
+        let on_windows = !job["runs-on"].as_str().is_some_and(|system| system.starts_with("ubuntu-"));
+        for step in job["steps"].as_vec().into_iter().flatten().filter(|_| on_windows) {
             let Some(script) = text(&step["run"]) else { continue };
             let shell = text(&step["shell"]).or(default.clone()).expect("each step names its shell, or its job does");
             found.push(Step { name: text(&step["name"]).unwrap_or_else(|| script.clone()), shell, script });
@@ -104,10 +106,10 @@ fn every_script_is_parsed() {
 
 #[test]
 fn every_step_of_a_workflow_is_parsed_and_names_a_script_that_exists() {
-    let workflows = files(".github/workflows", "yml");
-    assert!(!workflows.is_empty());
-    for file in workflows {
+    let mut parsed = 0;
+    for file in files(".github/workflows", "yml") {
         for Step { name, shell, script } in steps(&read(&file)) {
+            parsed += 1;
             assert!(SHELLS.contains(&shell.as_str()), "{name}: the shell {shell} is not PowerShell");
             assert_eq!(unparsable_lines(&script), [], "{name}");
             let paths = script.split_whitespace().map(|word| word.trim_start_matches(r".\").replace('\\', "/"));
@@ -117,4 +119,5 @@ fn every_step_of_a_workflow_is_parsed_and_names_a_script_that_exists() {
             }
         }
     }
+    assert!(parsed > 10, "{parsed} steps");
 }

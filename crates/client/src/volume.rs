@@ -54,7 +54,8 @@ impl Volume {
         Ok(response.formatted)
     }
 
-    /// Formats the volume with NTFS. A volume that already has NTFS is left unchanged.
+    /// Formats the volume with NTFS, or as the flags of csi-proxy say. A volume that already has such a file system is left
+    /// unchanged.
     ///
     /// The csi-proxy written in Go formats every volume, also a formatted one. If it may serve the node, call
     /// [`is_volume_formatted`](Self::is_volume_formatted) first.

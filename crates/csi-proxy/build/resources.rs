@@ -9,14 +9,15 @@ const THIS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../csi-proxy/build/reso
 const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../csi-proxy/csi-proxy.exe.manifest");
 
 /// Adds the resources to the program `name`.
-pub(crate) fn add(name: &str) -> Result<(), Box<dyn Error>> {
+pub(crate) fn add(name: &str, version: &str) -> Result<(), Box<dyn Error>> {
     for file in ["build.rs", THIS, MANIFEST] {
         println!("cargo:rerun-if-changed={file}");
     }
     if env::var("CARGO_CFG_TARGET_OS")? == "windows" {
-        // The versions are those of the package.
+        // The other versions are those of the package.
         winresource::WindowsResource::new()
             .set("ProductName", "csi-proxy")
+            .set("ProductVersion", version)
             .set("OriginalFilename", &format!("{name}.exe"))
             .set("InternalName", name)
             .set("LegalCopyright", "Apache-2.0")

@@ -6,9 +6,9 @@
 use std::env;
 use std::process::Command;
 
-/// Sets `CSI_PROXY_VERSION` for the compiler. The environment variable `CSI_PROXY_COMMIT` names the commit; without it, git
+/// Sets `CSI_PROXY_VERSION` for the compiler, and returns it. The environment variable `CSI_PROXY_COMMIT` names the commit; without it, git
 /// does; without either, the version is that of the package alone.
-pub(crate) fn set() {
+pub(crate) fn set() -> String {
     println!("cargo:rerun-if-env-changed=CSI_PROXY_COMMIT");
     // Each commit and each checkout of another one changes this file.
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
@@ -18,7 +18,9 @@ pub(crate) fn set() {
     let commit = given.or_else(|| git(&["rev-parse", "HEAD"])).unwrap_or_default();
     let commit: String = commit.chars().filter(char::is_ascii_hexdigit).take(12).collect();
     let separator = if commit.is_empty() { "" } else { "+" };
-    println!("cargo:rustc-env=CSI_PROXY_VERSION={}{separator}{commit}", env!("CARGO_PKG_VERSION"));
+    let version = format!("{}{separator}{commit}", env!("CARGO_PKG_VERSION"));
+    println!("cargo:rustc-env=CSI_PROXY_VERSION={version}");
+    version
 }
 
 fn git(arguments: &[&str]) -> Option<String> {

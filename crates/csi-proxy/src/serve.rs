@@ -13,7 +13,7 @@ use std::time::Duration;
 use api::{GROUP_VERSIONS, Group};
 use os::Os;
 use server::{BoxedService, Endpoint, EndpointSpec, Limits, Server, Unfinished};
-use storage_ops::{BLOCKING_THREADS, Config, Executor, HostPath, Node};
+use storage_ops::{BLOCKING_THREADS, Executor, HostPath, Node};
 use transport::address::{Address, Location};
 use transport::listener::Listener;
 
@@ -117,7 +117,8 @@ pub async fn until<L: Listener>(
     warn(flags);
     let Backend { os, name, is_this_node } = backend;
     let system_drive = system_drive(env::var("SystemDrive").ok().as_deref()).unwrap_or(flags.node.system_drive);
-    let mut config = Config { system_drive, ..flags.node.clone() };
+    let mut config = flags.node.clone();
+    config.system_drive = system_drive;
     if is_this_node {
         let LogFlags { file, folder, .. } = &flags.log;
         let files = env::current_exe().ok().into_iter().chain(file.clone()).chain(folder.clone());

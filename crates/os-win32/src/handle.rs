@@ -6,7 +6,7 @@ use std::os::windows::io::{
 use std::ptr;
 use std::time::Duration;
 
-use os::abi::{ControlCode, SecurityDescriptor};
+use os::abi::{AccessEntry, ControlCode, SecurityDescriptor};
 use os::{Disposition, FileInfo, FsInfo, Handle, NtPath, Open, OsError, OsResult, PathForm, U16Str, U16String};
 use windows_sys::Wdk::Foundation::OBJECT_ATTRIBUTES;
 use windows_sys::Wdk::Storage::FileSystem::{
@@ -234,6 +234,10 @@ impl Handle for NtHandle {
 
     fn security_descriptor(&self) -> OsResult<SecurityDescriptor> {
         security_descriptor::of_handle(self.raw())
+    }
+
+    fn set_access_list(&self, entries: &[AccessEntry]) -> OsResult<()> {
+        security_descriptor::set_list(self.raw(), entries)
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {

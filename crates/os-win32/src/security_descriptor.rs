@@ -7,8 +7,10 @@ use std::io;
 use std::os::windows::io::RawHandle;
 use std::ptr;
 
+use os::abi::AccessEntry;
 use os::{OsError, OsResult, U16String};
 use widestring::U16CString;
+use windows_sys::Wdk::Storage::FileSystem::NtSetSecurityObject;
 use windows_sys::Win32::Foundation::{ERROR_INVALID_SECURITY_DESCR, LocalFree};
 use windows_sys::Win32::Security::Authorization::{
     ConvertStringSecurityDescriptorToSecurityDescriptorW, ConvertStringSidToSidW, SDDL_REVISION_1,
@@ -60,6 +62,27 @@ impl SecurityDescriptor {
 /// Errors: `ERROR_INVALID_SECURITY_DESCR` if the list has an entry of an unknown kind.
 pub(crate) fn of_handle(handle: RawHandle) -> OsResult<os::abi::SecurityDescriptor> {
     os::abi::SecurityDescriptor::parse(&read(handle)?).ok_or(OsError(ERROR_INVALID_SECURITY_DESCR))
+}
+
+/// Replaces the access control list of an open object, and of no other object. The handle needs `WRITE_DAC`.
+///
+/// Errors: `NOT_SUPPORTED` for an entry with a condition, which [`of_handle`] does not decode.
+pub(crate) fn set_list(handle: RawHandle, entries: &[AccessEntry]) -> OsResult<()> {
+    let descriptor = SecurityDescriptor::from_sddl(&sddl_of_list(entries)?);
+    let descriptor = descriptor.map_err(|_| OsError(ERROR_INVALID_SECURITY_DESCR))?;
+    // SAFETY: the handle is open; the descriptor is valid and outlives the call.
+    error::check_status(unsafe { NtSetSecurityObject(handle, DACL_SECURITY_INFORMATION, descriptor.0.0) })
+}
+
+/// Returns an access control list as SDDL.
+fn sddl_of_list(entries: &[AccessEntry]) -> OsResult<String> {
+    const FLAGS: [(u8, &str); 5] = [(1, "OI"), (2, "CI"), (4, "NP"), (8, "IO"), (0x10, "ID")];
+    let ace = |AccessEntry { kind, flags, rights, sid }: &AccessEntry| {
+        let kind = ["A", "D"].get(*kind as usize).ok_or(OsError::NOT_SUPPORTED)?;
+        let flags: String = FLAGS.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| *name).collect();
+        Ok(format!("({kind};{flags};{rights:#x};;;{sid})"))
+    };
+    Ok(format!("D:{}", entries.iter().map(ace).collect::<OsResult<String>>()?))
 }
 
 /// Returns the descriptor of an open object as Windows lays it out.
@@ -147,13 +170,15 @@ pub(crate) mod tests {
     use std::os::windows::io::RawHandle;
     use std::ptr;
 
+    use os::OsError;
+    use os::abi::{AccessEntry, EntryKind};
     use widestring::U16CStr;
     use windows_sys::Win32::Security::Authorization::{
         ConvertSecurityDescriptorToStringSecurityDescriptorW, SDDL_REVISION_1,
     };
     use windows_sys::Win32::Security::DACL_SECURITY_INFORMATION;
 
-    use super::{Local, SecurityDescriptor, Sid, read};
+    use super::{Local, SecurityDescriptor, Sid, read, sddl_of_list};
 
     /// Returns the access control list of a valid descriptor as SDDL.
     fn sddl(descriptor: *mut c_void) -> String {
@@ -188,6 +213,18 @@ pub(crate) mod tests {
         let mut aligned = vec![0_u64; descriptor.len().div_ceil(8)];
         zerocopy::IntoBytes::as_mut_bytes(aligned.as_mut_slice())[..descriptor.len()].copy_from_slice(&descriptor);
         sddl(aligned.as_mut_ptr().cast())
+    }
+
+    #[test]
+    fn a_list_is_written_as_sddl_unless_an_entry_has_a_condition() {
+        let entry = |kind, flags, sid: &str| AccessEntry { kind, flags, rights: 0x13_01bf, sid: sid.parse().unwrap() };
+        let plain = [entry(EntryKind::Allow, 3, "S-1-5-93-2-2"), entry(EntryKind::Deny, 0x1e, "S-1-5-32-545")];
+        let text = sddl_of_list(&plain).unwrap();
+        assert_eq!(text, "D:(A;OICI;0x1301bf;;;S-1-5-93-2-2)(D;CINPIOID;0x1301bf;;;S-1-5-32-545)");
+        SecurityDescriptor::from_sddl(&text).unwrap();
+        for kind in [EntryKind::AllowIf, EntryKind::DenyIf] {
+            assert_eq!(sddl_of_list(&[entry(kind, 0, "S-1-1-0")]), Err(OsError::NOT_SUPPORTED));
+        }
     }
 
     #[test]

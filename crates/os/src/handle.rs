@@ -4,7 +4,7 @@ use bitflags::bitflags;
 use widestring::{U16Str, U16String};
 
 use crate::OsResult;
-use crate::abi::{ControlCode, SecurityDescriptor};
+use crate::abi::{AccessEntry, ControlCode, SecurityDescriptor};
 
 bitflags! {
     /// The access rights of a handle (`ACCESS_MASK`).
@@ -25,6 +25,8 @@ bitflags! {
         const DELETE = 0x0001_0000;
         /// Read the security descriptor.
         const READ_CONTROL = 0x0002_0000;
+        /// Change the access control list.
+        const WRITE_DAC = 0x0004_0000;
         /// Every right to read the object (`GENERIC_READ`).
         const GENERIC_READ = 0x8000_0000;
         /// Every right to write to the object (`GENERIC_WRITE`).
@@ -199,6 +201,12 @@ pub trait Handle: Send + Sync {
     /// entry of an unknown kind.
     /// <https://learn.microsoft.com/windows/win32/api/securitybaseapi/nf-securitybaseapi-getkernelobjectsecurity>
     fn security_descriptor(&self) -> OsResult<SecurityDescriptor>;
+
+    /// `NtSetSecurityObject`: replaces the access control list of the object. The lists of the objects in a directory stay.
+    ///
+    /// Errors: `ACCESS_DENIED` without [`Access::WRITE_DAC`]; `NOT_SUPPORTED` for an entry with a condition.
+    /// <https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/nf-ntifs-ntsetsecurityobject>
+    fn set_access_list(&self, entries: &[AccessEntry]) -> OsResult<()>;
 
     /// `ReadFile`: reads at `offset`, in bytes from the start, and returns the number of bytes written to `output`; 0 at the
     /// end of the file.

@@ -193,7 +193,7 @@ impl RunningCall {
 }
 
 impl From<PoolUse> for Pool {
-    fn from(PoolUse { pool, threads, busy, waiting }: PoolUse) -> Self {
+    fn from(PoolUse { pool, threads, busy, waiting, .. }: PoolUse) -> Self {
         Self { name: pool.name(), threads, busy, waiting }
     }
 }

@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use os::abi::Sid;
+
 use crate::types::{AllowedPortal, HostPath, ServiceName, SmbServer};
 
-/// The settings that an administrator can change.
+/// The settings that an administrator can change. A setting may be added in any release: begin with the default.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own, and all combinations are valid")]
 pub struct Config {
     /// Kubelet's directory, always a working directory. The volume RPCs and IsSymlink resolve paths without a drive on
     /// its drive.
@@ -32,6 +36,12 @@ pub struct Config {
     pub smb_servers: Option<Vec<SmbServer>>,
     /// If set, the only iSCSI target portals that may be added, contacted and removed.
     pub iscsi_portals: Option<Vec<AllowedPortal>>,
+    /// Whether raw volumes are formatted with ReFS instead of NTFS.
+    pub format_refs: bool,
+    /// The allocation unit size in bytes with which raw volumes are formatted. If not set, Windows chooses it.
+    pub format_allocation_unit: Option<u32>,
+    /// Accounts that are granted the right to change everything on a volume when it is formatted.
+    pub format_writers: Vec<Sid>,
     /// How long to wait for Windows.
     pub timeouts: Timeouts,
 }
@@ -41,6 +51,7 @@ pub struct Config {
 /// Except where a field states otherwise, a timeout ends the wait, not the work: a call that Windows has started keeps
 /// running, and its locks are kept until it ends.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Timeouts {
     /// For a WMI query.
     pub query: Duration,
@@ -88,7 +99,24 @@ impl Default for Config {
             services: None,
             smb_servers: None,
             iscsi_portals: None,
+            format_refs: false,
+            format_allocation_unit: None,
+            format_writers: Vec::new(),
             timeouts: Timeouts::default(),
         }
+    }
+}
+
+impl Config {
+    /// Returns the settings after a change, such as `|config| config.share_smb_mappings = true`.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    /// Returns the name of the file system with which raw volumes are formatted.
+    pub(crate) fn new_file_system(&self) -> &'static str {
+        if self.format_refs { "ReFS" } else { "NTFS" }
     }
 }

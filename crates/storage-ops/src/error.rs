@@ -9,6 +9,7 @@ use os::OsError;
 
 /// What the caller can conclude from an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Kind {
     /// The request is not valid and never succeeds unchanged.
     InvalidArgument,

@@ -34,6 +34,7 @@ const SKIPPED: [&str; 1] = ["kubernetes.io~empty-dir"];
 
 /// A disk as its device describes it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct DiskReadings {
     /// The number.
     pub number: DiskNumber,
@@ -51,6 +52,7 @@ pub struct DiskReadings {
 
 /// A volume as its device and file system describe it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct VolumeReadings {
     /// The volume.
     pub id: VolumeId,
@@ -68,6 +70,7 @@ pub struct VolumeReadings {
 
 /// A link or mount point.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct LinkReadings {
     /// The path.
     pub path: String,
@@ -81,6 +84,7 @@ pub struct LinkReadings {
 
 /// The kinds of targets of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LinkKind {
     /// A volume.
     Volume(VolumeId),
@@ -92,6 +96,7 @@ pub enum LinkKind {
 
 /// The links below a directory.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct LinkSurvey {
     /// The links that were found.
     pub links: Vec<LinkReadings>,

@@ -78,6 +78,7 @@ pub use node::Node;
 pub use ops::volume::{format::*, mount::*, resize::*, target_path::*};
 pub use ops::{disk::*, filesystem::*, iscsi::*, smb::*, system::*, volume::*};
 pub use os::Secret;
+pub use os::abi::Sid;
 pub use scheduling::locks::LockKey;
 pub use scheduling::pool_kind::PoolKind;
 pub use scheduling::quotas::ClientId;

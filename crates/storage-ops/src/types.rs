@@ -51,6 +51,7 @@ impl Authentication {
 
 /// The identifiers of a disk that do not depend on where it is attached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct DiskIds {
     /// The SCSI page 83 identifier; empty if the disk has none.
     pub page83: String,
@@ -69,6 +70,7 @@ pub enum PathContext {
 
 /// The size of a file system in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct VolumeStats {
     /// The size.
     pub total: u64,
@@ -185,6 +187,7 @@ impl fmt::Display for ServiceName {
 
 /// The configuration and state of a service, with the numbers that Windows uses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct ServiceInfo {
     /// The display name.
     pub display_name: String,

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::abi::{ControlCode, SecurityDescriptor};
+use os::abi::{AccessEntry, ControlCode, SecurityDescriptor};
 use os::{
     CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, Os, OsResult, PathForm,
     Service, ServiceAccess, Time, U16Str, U16String, Uuid, WatchedWork, Wmi,
@@ -277,6 +277,10 @@ impl<L: Layer> Handle for LayeredHandle<L> {
 
     fn security_descriptor(&self) -> OsResult<SecurityDescriptor> {
         self.layer.around(|| self.handle().security_descriptor())
+    }
+
+    fn set_access_list(&self, entries: &[AccessEntry]) -> OsResult<()> {
+        self.layer.around(|| self.handle().set_access_list(entries))
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {

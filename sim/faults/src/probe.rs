@@ -33,6 +33,7 @@ pub const PRIMITIVES: [&str; 26] = [
     "list",
     "final_path",
     "security_descriptor",
+    "set_access_list",
     "read",
     "flush",
     "device_interfaces",

@@ -284,7 +284,7 @@ impl State {
         let time = self.time_of_day();
         let file_system = self.file_system_mut(fs)?;
         // Finding the free space takes time, because it sums up all files. An empty file does not need it.
-        if !data.is_empty() && crate::files::file_system::allocated(data.len()) > file_system.free() {
+        if !data.is_empty() && file_system.allocated(data.len()) > file_system.free() {
             return Err(OsError::DISK_FULL);
         }
         let file = file_system.record_mut(file)?;

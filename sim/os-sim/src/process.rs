@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use os::abi::{ControlCode, DISK_INTERFACE, FIRMWARE_SMBIOS, STORAGE_PORT_INTERFACE, SecurityDescriptor};
+use os::abi::{AccessEntry, ControlCode, DISK_INTERFACE, FIRMWARE_SMBIOS, STORAGE_PORT_INTERFACE, SecurityDescriptor};
 use os::{
     Clock, FileInfo, FsInfo, Handle, NtPath, Open, Os, OsError, OsResult, PathForm, Service, ServiceAccess,
     ServiceConfig, Time, U16Str, U16String, Uuid, Wmi,
@@ -191,6 +191,10 @@ impl Handle for OpenHandle {
 
     fn security_descriptor(&self) -> OsResult<SecurityDescriptor> {
         self.shared.with(|state| state.security_descriptor(self.id))
+    }
+
+    fn set_access_list(&self, entries: &[AccessEntry]) -> OsResult<()> {
+        self.shared.with(|state| state.set_access_list(self.id, entries))
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {

@@ -76,6 +76,8 @@ pub struct VolumeView {
     pub readable: bool,
     /// The total size of its file system in bytes.
     pub total: u64,
+    /// The bytes in an allocation unit of its file system.
+    pub cluster: u64,
     /// How many times it was formatted since the node was created.
     pub formats: u32,
     /// The paths where it is mounted, such as `C:\` or `C:\var\lib\...\`.
@@ -243,6 +245,7 @@ impl State {
             file_system: volume.file_system.as_ref().map(|file_system| file_system.kind.clone()),
             readable: volume.health == Health::Readable,
             total: volume.file_system.as_ref().map_or(0, crate::files::file_system::FileSystem::total),
+            cluster: volume.file_system.as_ref().map_or(0, |file_system| file_system.cluster),
             formats: volume.formats,
             paths: prefixes.into_iter().map(|prefix| format!(r"{prefix}\")).collect(),
         }

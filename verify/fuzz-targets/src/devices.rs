@@ -9,7 +9,7 @@ use os_sim::{DiskView, Sim};
 use storage_ops::{
     Config, DiskIds, DiskLocation, DiskNumber, FormatVolume, GetBiosSerialNumber, GetDiskNumberFromVolumeId,
     GetVolumeIdFromTargetPath, GetVolumeStats, HostPath, IsSymlink, IsVolumeFormatted, ListDiskIds, ListDiskLocations,
-    ListVolumesOnDisk, MountVolume, Node, PartitionDisk, ResizeTarget, ResizeVolume, Rmdir, RmdirContents, Timeouts,
+    ListVolumesOnDisk, MountVolume, Node, PartitionDisk, ResizeTarget, ResizeVolume, Rmdir, RmdirContents,
     UnmountVolume, VolumeId,
 };
 
@@ -107,8 +107,7 @@ impl CorruptedNode {
 ///
 /// The wait is in simulated time, but each poll during it costs real time, and volumes of this node arrive immediately.
 fn short_timeouts() -> Config {
-    let timeouts = Timeouts { arrival: Duration::from_millis(300), ..Timeouts::default() };
-    Config { timeouts, ..Config::default() }
+    Config::default().with(|c| c.timeouts.arrival = Duration::from_millis(300))
 }
 
 fn path(text: &str) -> HostPath {
@@ -225,7 +224,7 @@ pub(crate) fn smbios(bytes: &[u8]) {
 pub(crate) fn location(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let locations = CorruptedNode::new(Corruption::Location, bytes).node.run(&ListDiskLocations).expect("WMI answers");
-    for DiskLocation { adapter, bus, target, lun } in locations.values() {
+    for DiskLocation { adapter, bus, target, lun, .. } in locations.values() {
         for part in [adapter, bus, target, lun] {
             assert!(part.bytes().all(|byte| byte.is_ascii_digit()) && text.contains(part), "{part:?}");
         }

@@ -230,7 +230,7 @@ impl TestServer {
         // One is in kubelet's directory and leads out of it; the other is reached through a link.
         let working_dirs = [r"C:\var\lib\kubelet\plugins\inner", r"C:\link"];
         let working_dirs = working_dirs.map(|path| HostPath::parse(path).expect("a valid path")).to_vec();
-        let config = Config { working_dirs, ..Config::default() };
+        let config = Config::default().with(|c| c.working_dirs = working_dirs);
         let executor = Arc::new(Executor::new(Arc::new(Node::new(sim.process(), config))));
         let (mut connect, mut endpoints) = (Vec::new(), Vec::new());
         for row in &GROUP_VERSIONS {

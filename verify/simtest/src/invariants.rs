@@ -13,7 +13,7 @@ use crate::request::{Answer, Request};
 /// The state of a node before a case, for comparison.
 pub struct Baseline {
     snapshot: Snapshot,
-    formatted: Vec<Uuid>,
+    formatted: Vec<(Uuid, u32)>,
     tables: BTreeMap<u32, Table>,
 }
 
@@ -32,7 +32,10 @@ impl Baseline {
         let volumes = sim.all_volumes().into_iter();
         Self {
             snapshot: sim.snapshot(),
-            formatted: volumes.filter(|volume| volume.file_system.is_some()).map(|volume| volume.id).collect(),
+            formatted: volumes
+                .filter(|volume| volume.file_system.is_some())
+                .map(|volume| (volume.id, volume.formats))
+                .collect(),
             tables: tables(sim),
         }
     }
@@ -44,8 +47,8 @@ impl Baseline {
         if let Err(what) = sim.invariants() {
             violations.push(format!("the node is inconsistent: {what}"));
         }
-        for id in &self.formatted {
-            if sim.formats_of(*id) > 0 {
+        for (id, formats) in &self.formatted {
+            if sim.formats_of(*id) > *formats {
                 violations.push(format!("volume {id} had a file system and was formatted"));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::flags::table::{is_json, switch};
+use crate::flags::table::{either, switch};
 use crate::flags::{Flag, Flags, Kind, Section};
 use crate::program::Program;
 
@@ -43,7 +43,7 @@ pub const EXAMINATION: Section<DoctorFlags> = Section {
             kind: Kind::Value("FORMAT"),
             default: "text",
             help: "Format of the output: text or json.",
-            set: |flags, text| is_json(text).map(|is_json| flags.json = is_json),
+            set: |flags, text| either(text, "text", "json").map(|is_json| flags.json = is_json),
         },
         Flag {
             name: "show-names",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::Group;
-use storage_ops::{AllowedPortal, HostPath, OperationResult, ServiceName, SmbServer};
+use storage_ops::{AllowedPortal, HostPath, OperationResult, ServiceName, Sid, SmbServer};
 use tracing::Level;
 
 use super::{Flag, Kind, Section};
@@ -23,7 +23,7 @@ const fn ignored_switch(name: &'static str) -> Flag {
 /// The flags that all programs share.
 pub static TABLE: [Section; 5] = [
     Section {
-        title: "Paths and SMB",
+        title: "Paths, new volumes and SMB",
         flags: &[
             Flag {
                 name: "kubelet-path",
@@ -59,6 +59,27 @@ pub static TABLE: [Section; 5] = [
                 default: "",
                 help: "Accept paths with the context POD only if they are below this directory.",
                 set: |flags, text| optional(text, folder).map(|path| flags.node.pod_dir = path),
+            },
+            Flag {
+                name: "format-file-system",
+                kind: Kind::Value("NAME"),
+                default: "NTFS",
+                help: "File system that FormatVolume gives a raw volume: NTFS or ReFS.",
+                set: |flags, text| either(text, "NTFS", "ReFS").map(|refs| flags.node.format_refs = refs),
+            },
+            Flag {
+                name: "format-allocation-unit",
+                kind: Kind::Value("BYTES"),
+                default: "",
+                help: "Allocation unit size: a power of two from 512 to 2097152, for ReFS 4096 or 65536. Default: Windows chooses.",
+                set: |flags, text| optional(text, allocation_unit).map(|size| flags.node.format_allocation_unit = size),
+            },
+            Flag {
+                name: "format-writer-sid",
+                kind: Kind::Values("SID"),
+                default: "",
+                help: "Let the account with this SID change everything on new volumes, such as S-1-5-93-2-2 (ContainerUser).",
+                set: |flags, text| sid(text).map(|sid| flags.node.format_writers.push(sid)),
             },
             Flag {
                 name: "require-privacy",
@@ -227,7 +248,7 @@ pub static TABLE: [Section; 5] = [
                 help: "Format of the log: text or klog (klog's lines), or json (the field names of Kubernetes' components).",
                 set: |flags, text| {
                     let text = if text == "klog" { "text" } else { text };
-                    is_json(text).map(|is_json| flags.log.is_json = is_json)
+                    either(text, "text", "json").map(|is_json| flags.log.is_json = is_json)
                 },
             },
             Flag {
@@ -286,13 +307,9 @@ pub fn file(text: &str) -> Result<Option<PathBuf>, String> {
     optional(text, |text| Ok(PathBuf::from(text)))
 }
 
-/// Parses the name of a format, `text` or `json`.
-pub(crate) fn is_json(text: &str) -> Result<bool, String> {
-    match text {
-        "text" => Ok(false),
-        "json" => Ok(true),
-        _ => Err("expected text or json".to_owned()),
-    }
+/// Parses one of two names. Returns whether it is the second.
+pub(crate) fn either(text: &str, first: &str, second: &str) -> Result<bool, String> {
+    if [first, second].contains(&text) { Ok(text == second) } else { Err(format!("expected {first} or {second}")) }
 }
 
 /// Parses a log level, which may be negative, as in klog.
@@ -311,6 +328,16 @@ fn positive<N: TryFrom<u64> + PartialOrd + From<u8>>(text: &str) -> Result<N, St
         .ok()
         .filter(|limit| *limit >= N::from(1))
         .ok_or_else(|| "expected a whole number of at least 1".to_owned())
+}
+
+/// Parses a size that NTFS can have. Windows refuses a size that does not suit the volume.
+fn allocation_unit(text: &str) -> Result<u32, String> {
+    let size = number::<u32>(text).ok().filter(|size| size.is_power_of_two() && (512..=2 << 20).contains(size));
+    size.ok_or_else(|| "expected a power of two from 512 to 2097152".to_owned())
+}
+
+fn sid(text: &str) -> Result<Sid, String> {
+    text.parse().map_err(|_| "expected a SID, such as S-1-5-93-2-2".to_owned())
 }
 
 fn group(name: &str) -> Result<Group, String> {

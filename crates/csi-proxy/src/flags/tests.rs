@@ -27,7 +27,9 @@ fn sample(name: &str) -> &'static str {
         "services" => "MSiSCSI",
         "smb-servers" => "files.example.com",
         "iscsi-portals" => "10.0.0.5",
-        "pipe-sid" => "S-1-5-93-2-1",
+        "format-file-system" => "ReFS",
+        "format-allocation-unit" => "65536",
+        "pipe-sid" | "format-writer-sid" => "S-1-5-93-2-1",
         "stderrthreshold" => "warning",
         "logging-format" => "json",
         "max-connections" | "max-calls" | "max-silence" | "drain" | "v" | "log_file_max_size" => "7",
@@ -154,6 +156,15 @@ fn an_invalid_command_line_is_refused_in_one_sentence() {
         (&["-require-privacy=yes"], "invalid value 'yes' for flag -require-privacy: expected true or false"),
         (&["---v=1"], "'---v=1' is not a valid flag"),
         (&["-=1"], "'-=1' is not a valid flag"),
+        (&["-format-file-system=FAT32"], "invalid value 'FAT32' for flag -format-file-system: expected NTFS or ReFS"),
+        (
+            &["-format-allocation-unit=5000"],
+            "invalid value '5000' for flag -format-allocation-unit: expected a power of two from 512 to 2097152",
+        ),
+        (
+            &["-format-writer-sid=Users"],
+            "invalid value 'Users' for flag -format-writer-sid: expected a SID, such as S-1-5-93-2-2",
+        ),
         (&["-node=x"], "unknown flag -node: csi-proxy-sim serves a simulated node"),
         (&["-socket-folder=x"], "unknown flag -socket-folder: csi-proxy-sim serves a simulated node"),
     ] {

@@ -53,8 +53,9 @@ impl FromStr for Sid {
     fn from_str(text: &str) -> Result<Self, NotASid> {
         let mut numbers = text.strip_prefix("S-1-").ok_or(NotASid)?.split('-');
         let authority = numbers.next().and_then(|number| number.parse().ok()).ok_or(NotASid)?;
-        let sub_authorities = numbers.map(str::parse).collect::<Result<_, _>>().map_err(|_| NotASid)?;
-        Ok(Self { authority, sub_authorities })
+        let sub_authorities: Vec<u32> = numbers.map(str::parse).collect::<Result<_, _>>().map_err(|_| NotASid)?;
+        let is_valid = authority < 1 << 48 && (1..=15).contains(&sub_authorities.len());
+        is_valid.then_some(Self { authority, sub_authorities }).ok_or(NotASid)
     }
 }
 
@@ -186,7 +187,8 @@ mod tests {
         for text in ["S-1-5-32-544", "S-1-1-0", "S-1-5-18"] {
             assert_eq!(text.parse::<Sid>().unwrap().to_string(), text);
         }
-        for text in ["", "S-1-", "BA", "S-1-5-x", "S-1-5-4294967296"] {
+        let long = "S-1-5".to_owned() + &"-1".repeat(16);
+        for text in ["", "S-1-", "BA", "S-1-5", "S-1-5-x", "S-1-5-4294967296", "S-1-281474976710656-1", &long] {
             assert_eq!(text.parse::<Sid>(), Err(NotASid), "{text}");
         }
     }

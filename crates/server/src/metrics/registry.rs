@@ -144,7 +144,7 @@ impl Metrics {
             "Locks held by Windows calls that still hang after their request has ended; their objects stay locked.";
         let held_by_hung_calls = locks.iter().map(|lock| lock.held_by_others).sum::<usize>();
         write_single(text, "csi_proxy_locks_held_by_hung_calls", "gauge", help, held_by_hung_calls)?;
-        let LockWaitCount { waits, time } = executor.lock_waits();
+        let LockWaitCount { waits, time, .. } = executor.lock_waits();
         let help = "Times that an operation has waited for a lock.";
         write_single(text, "csi_proxy_lock_waits_total", "counter", help, waits)?;
         let help = "Total time that operations have waited for locks.";

@@ -26,7 +26,8 @@ fn code(kind: Kind) -> Code {
         Kind::StillRunning => Code::DeadlineExceeded,
         Kind::Unavailable => Code::Unavailable,
         Kind::Cancelled => Code::Cancelled,
-        Kind::Internal => Code::Internal,
+        // Also a kind that a later release of storage_ops adds.
+        _ => Code::Internal,
     }
 }
 

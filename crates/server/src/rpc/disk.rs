@@ -20,7 +20,7 @@ impl IntoOperation for v1::ListDiskLocationsRequest {
 }
 
 fn location(location: DiskLocation) -> v1::DiskLocation {
-    let DiskLocation { adapter, bus, target, lun } = location;
+    let DiskLocation { adapter, bus, target, lun, .. } = location;
     v1::DiskLocation { adapter, bus, target, lunid: lun }
 }
 
@@ -48,7 +48,7 @@ impl IntoOperation for v1::ListDiskIDsRequest {
 
 impl IntoResponse<v1::ListDiskIDsResponse> for BTreeMap<DiskNumber, DiskIds> {
     fn into_response(self) -> Result<v1::ListDiskIDsResponse, TryFromIntError> {
-        let ids = |DiskIds { page83, serial }| v1::DiskIDs { page83, serial_number: serial };
+        let ids = |DiskIds { page83, serial, .. }| v1::DiskIDs { page83, serial_number: serial };
         Ok(v1::ListDiskIDsResponse { disk_ids: self.into_iter().map(|(disk, found)| (disk.0, ids(found))).collect() })
     }
 }
@@ -56,7 +56,7 @@ impl IntoResponse<v1::ListDiskIDsResponse> for BTreeMap<DiskNumber, DiskIds> {
 impl IntoResponse<v1beta2::ListDiskIDsResponse> for BTreeMap<DiskNumber, DiskIds> {
     fn into_response(self) -> Result<v1beta2::ListDiskIDsResponse, TryFromIntError> {
         // Exactly these two keys: clients would take a third one for an identifier.
-        let ids = |DiskIds { page83, serial }| v1beta2::DiskIDs {
+        let ids = |DiskIds { page83, serial, .. }| v1beta2::DiskIDs {
             identifiers: BTreeMap::from([("page83".to_owned(), page83), ("serialNumber".to_owned(), serial)]),
         };
         let disk_ids = self.into_iter().map(|(disk, found)| (disk.0.to_string(), ids(found))).collect();

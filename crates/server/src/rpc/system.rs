@@ -49,7 +49,7 @@ impl IntoOperation for v1alpha1::GetServiceRequest {
 
 impl IntoResponse<v1alpha1::GetServiceResponse> for ServiceInfo {
     fn into_response(self) -> Result<v1alpha1::GetServiceResponse, TryFromIntError> {
-        let Self { display_name, start_type, state } = self;
+        let Self { display_name, start_type, state, .. } = self;
         // The enumerations on the wire have the numbers that Windows uses.
         let (start_type, status) = (start_type.try_into()?, state.try_into()?);
         Ok(v1alpha1::GetServiceResponse { display_name, start_type, status })

@@ -206,7 +206,7 @@ async fn contract_08_nothing_mounted_is_reported_in_the_words_that_drivers_searc
 async fn contract_10_paths_without_a_drive_are_on_the_drive_of_the_kubelet_directory() {
     let sim = os_sim::node().disk(10 << 30).partitioned().formatted("NTFS").mounted(r"C:\k\mnt").build();
     let kubelet = HostPath::parse(r"C:\k").expect("a path");
-    let config = Config { kubelet_dir: kubelet, ..Config::default() };
+    let config = Config::default().with(|c| c.kubelet_dir = kubelet);
     let daemon = Setup::default().at(Node::new(sim.process(), config));
     let id = sim.volume_on(1).expect("disk 1 is partitioned").name();
     for path in [r"\k\mnt", "/k/mnt", "c:/k/mnt/"] {
@@ -270,7 +270,10 @@ async fn contract_31_path_contexts_restrict_only_if_their_directories_are_config
     let (plugins, pods) = (r"C:\var\lib\kubelet\plugins", r"C:\var\lib\kubelet\pods");
     let sim = os_sim::node().build();
     let configured = |path: &str| Some(HostPath::parse(path).expect("a path"));
-    let config = Config { plugin_dir: configured(plugins), pod_dir: configured(pods), ..Config::default() };
+    let config = Config::default().with(|c| {
+        c.plugin_dir = configured(plugins);
+        c.pod_dir = configured(pods);
+    });
     let (lax, strict) = (Daemon::on(&sim), Setup::default().at(Node::new(sim.process(), config)));
     for (context, mine, other) in [("PLUGIN", plugins, pods), ("POD", pods, plugins)] {
         let outcome = async |daemon: &Daemon, path: &str| {

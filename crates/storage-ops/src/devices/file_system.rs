@@ -17,10 +17,8 @@ use crate::types::{VolumeId, VolumeStats};
 pub(crate) enum FileSystem {
     /// No known file system.
     Raw,
-    /// NTFS.
-    Ntfs,
-    /// Another file system, by its name.
-    Other(String),
+    /// The file system with this name.
+    Named(String),
 }
 
 /// Searches the first sectors of a volume, or of a disk, for the signature of a file system or container, and returns its

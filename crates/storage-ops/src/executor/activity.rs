@@ -40,6 +40,7 @@ pub struct ActiveRequest {
 
 /// What a request in progress does.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RequestState {
     /// The request is about to run or to wait.
     Starting,

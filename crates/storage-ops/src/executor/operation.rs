@@ -11,8 +11,8 @@ use crate::scheduling::{LockKey, PoolKind, Resource, RunResult};
 
 /// A storage operation with its arguments. Two equal operations request the same thing.
 ///
-/// [`Node::run`] and [`crate::Executor::run`] run an operation. Only this crate can implement the trait, because it does not
-/// export `Run`.
+/// [`Node::run`] and [`crate::Executor::run`] run an operation. The trait is sealed: only this crate can implement it, because
+/// it does not export `Run`. How an operation is run is hidden from the documentation, and may change with any release.
 pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
     /// The result of the operation.
     type Output: Clone + fmt::Debug + Send + Sync + 'static;
@@ -21,23 +21,28 @@ pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
     const NAME: &'static str;
 
     /// The pool on whose threads the operation starts.
+    #[doc(hidden)]
     const POOL: PoolKind;
 
     /// Whether an equal operation may share the result.
+    #[doc(hidden)]
     const COALESCE: Coalesce = Coalesce::Never;
 
     /// Whether [`Self::lock_keys`] calls Windows, and so needs a thread of [`Self::POOL`].
+    #[doc(hidden)]
     const RESOLVES_LOCKS: bool = false;
 
     /// Describes the operation with a phrase that can follow "cannot": `mount volume ... at ...`.
     fn describe(&self) -> String;
 
     /// Refuses the operation if the administrator does not allow it on this object. Runs before everything else.
+    #[doc(hidden)]
     fn check_allowed(&self, _node: &Node) -> OperationResult<()> {
         Ok(())
     }
 
     /// Returns the resource that the operation waits for, whose quota of the threads limits the operation.
+    #[doc(hidden)]
     fn resource(&self) -> Option<Resource> {
         None
     }
@@ -45,11 +50,13 @@ pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
     /// Returns the keys that the operation must lock; none for an operation that only reads.
     ///
     /// A volume is locked by the key of its disk, which is looked up here and checked again by [`Self::run`].
+    #[doc(hidden)]
     fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(Vec::new())
     }
 
     /// Runs the operation under its locks.
+    #[doc(hidden)]
     fn run(&self, run: Run<'_>) -> RunResult<Self::Output>;
 }
 

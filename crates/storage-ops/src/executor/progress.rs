@@ -130,6 +130,7 @@ impl<O: Operation> Work for Tracked<O> {
 
 /// How often and how long changes have waited for locks of other requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LockWaitCount {
     /// How many waits have ended.
     pub waits: u64,

@@ -86,6 +86,10 @@ pub(crate) fn method_error(method: &str, code: OsError) -> OperationError {
         code::CRITICAL_DISK | code::SYSTEM_PARTITION => {
             (Kind::PermissionDenied, ": the disk is one that the node itself uses")
         }
+        // The cluster size is invalid, the file system is not supported, there are too many clusters, or they are too small.
+        OsError(43000 | 43001 | 43003 | 43005) => {
+            (Kind::FailedPrecondition, ": -format-file-system or -format-allocation-unit does not suit the volume")
+        }
         code::UNKNOWN_FILE_SYSTEM => (Kind::FailedPrecondition, ": the file system cannot be resized"),
         _ => (Kind::Internal, ""),
     };

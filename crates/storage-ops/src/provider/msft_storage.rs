@@ -8,7 +8,7 @@
 //! cache explains, and before a partition grows. Each query and each method is slow, so no others are made.
 
 use os::abi::DiskAttributes;
-use os::{Instance, OsError, Returned, Value};
+use os::{Instance, OsError, Returned, U16String, Value};
 
 use crate::devices::{Disk, Partition, disk_identifiers, volume};
 use crate::error::{Kind, OperationError, OperationResult};
@@ -46,6 +46,11 @@ const TEMPORARY: [OsError; 6] = [
     code::STALE_CACHE,
     code::VOLUME_READ_ONLY,
 ];
+
+/// The registry key, below `HKEY_LOCAL_MACHINE`, of the volumes whose formatting has begun and whose root directory has not
+/// been given its access list. Windows goes on formatting if the daemon ends meanwhile, and a driver that then finds the
+/// volume formatted does not call FormatVolume again. The key is volatile: it outlives the daemon and not Windows.
+pub(crate) const BEING_FORMATTED: &str = r"SOFTWARE\csi-proxy\VolumesBeingFormatted";
 
 /// Calls a method that changes a disk, or a partition of it.
 fn change(
@@ -265,12 +270,14 @@ fn created_partition(returned: &Returned, partition: &Partition) -> Option<Insta
     is_same.then(|| Instance { path, ..Instance::default() })
 }
 
-/// Formats a volume with NTFS (a quick format). Calls `needs_format` right before formatting, and does nothing if that
-/// returns false.
-pub(crate) fn format_ntfs(run: Run<'_>, id: VolumeId, needs_format: impl Fn() -> RunResult<bool>) -> RunResult<()> {
+/// Formats a volume (a quick format). Calls `needs_format` right before formatting, and does nothing if that returns
+/// false.
+pub(crate) fn format(run: Run<'_>, id: VolumeId, needs_format: impl Fn() -> RunResult<bool>) -> RunResult<()> {
+    let config = run.node().config();
+    let file_system = Value::Text(config.new_file_system().into());
     // There is no label: an empty text may reach the provider as a null pointer.
-    let arguments =
-        [("FileSystem", Value::Text("NTFS".into())), ("Full", Value::Bool(false)), ("Force", Value::Bool(true))];
+    let mut arguments = vec![("FileSystem", file_system), ("Full", Value::Bool(false)), ("Force", Value::Bool(true))];
+    arguments.extend(config.format_allocation_unit.map(|bytes| ("AllocationUnitSize", Value::U32(bytes))));
     run.require_pool(PoolKind::Wmi)?;
     let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", wmi::quote(&id.to_string()));
     // A disk that is removed and comes back during the call has the same volume again. Only this handle tells.
@@ -291,6 +298,10 @@ pub(crate) fn format_ntfs(run: Run<'_>, id: VolumeId, needs_format: impl Fn() ->
             let reason = format!("the volume has no file system, but the storage provider reports {name}");
             refused = Some(OperationError::precondition(reason));
             return Ok(None);
+        }
+        if !config.format_writers.is_empty() {
+            run.begin_mutation()?;
+            run.os().set_volatile_text(&U16String::from_str(BEING_FORMATTED), &id.to_windows(), &U16String::new())?;
         }
         match invoke(run, &instance.path, "Format", &arguments, run.timeouts().format) {
             Err(error) if error.code.is_some_and(|code| TEMPORARY.contains(&code)) => {

@@ -18,10 +18,8 @@ pub(crate) fn detect(host: &Host, volume: VolumeId) -> OperationResult<FileSyste
     let handle = volume::open(host.os(), volume, &OPEN_FOR_READ)?;
     let name = file_system::name_of(&*handle).or_else(|code| none_if_no_root(host, volume, code));
     let name = name.map_err(|code| OperationError::of(code, "the file system cannot be read"))?;
-    match name.as_deref() {
-        None => {}
-        Some("NTFS") => return Ok(FileSystem::Ntfs),
-        Some(name) => return Ok(FileSystem::Other(name.to_owned())),
+    if let Some(name) = name {
+        return Ok(FileSystem::Named(name));
     }
     // Windows has mounted no file system. The volume may still have one that Windows cannot mount.
     let is_recognized = file_system::is_recognized(&*handle)
@@ -49,8 +47,7 @@ pub(crate) fn or_reported(
     detected: OperationResult<FileSystem>,
 ) -> RunResult<FileSystem> {
     run.or_fallback(Fallback::FileSystem, detected, || match report::file_system(run, volume)?.as_deref() {
-        Some("NTFS") => Ok(FileSystem::Ntfs),
-        Some(name) => Ok(FileSystem::Other(name.to_owned())),
+        Some(name) => Ok(FileSystem::Named(name.to_owned())),
         None => Err(OperationError::precondition(
             "the storage provider reports no file system, but its cache may be out of date, so the volume is not treated as \
              unformatted",

@@ -6,6 +6,7 @@ use crate::types::DiskNumber;
 
 /// The pools of worker threads. A dead server or a lost disk can block only threads of its own pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum PoolKind {
     /// Files and directories on local disks.
     Files,

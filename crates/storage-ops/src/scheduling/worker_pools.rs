@@ -22,6 +22,7 @@ pub const BLOCKING_THREADS: usize = THREADS_PER_POOL * PoolKind::COUNT;
 
 /// How much of a pool is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PoolUse {
     /// The pool.
     pub pool: PoolKind,

@@ -3,6 +3,7 @@
 /// Where a disk is attached, as the storage provider reports it. Each part is a decimal number, or empty if the
 /// location does not contain it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct DiskLocation {
     /// The adapter's number.
     pub adapter: String,

@@ -37,21 +37,19 @@ fn sim() -> Sim {
 
 /// Returns the settings with lists of the service `base`, the server `files` and the portal `10.0.0.5`.
 fn lists() -> Config {
-    Config {
-        services: Some(vec![service("Base")]),
-        smb_servers: Some(vec![SmbServer::parse("Files").unwrap()]),
-        iscsi_portals: Some(vec![AllowedPortal::parse("10.0.0.5").unwrap()]),
-        ..Config::default()
-    }
+    Config::default().with(|c| {
+        c.services = Some(vec![service("Base")]);
+        c.smb_servers = Some(vec![SmbServer::parse("Files").unwrap()]);
+        c.iscsi_portals = Some(vec![AllowedPortal::parse("10.0.0.5").unwrap()]);
+    })
 }
 
 fn empty_lists() -> Config {
-    Config {
-        services: Some(Vec::new()),
-        smb_servers: Some(Vec::new()),
-        iscsi_portals: Some(Vec::new()),
-        ..Config::default()
-    }
+    Config::default().with(|c| {
+        c.services = Some(Vec::new());
+        c.smb_servers = Some(Vec::new());
+        c.iscsi_portals = Some(Vec::new());
+    })
 }
 
 fn service(name: &str) -> ServiceName {
@@ -116,7 +114,7 @@ fn a_listed_service_is_not_stopped_together_with_one_that_is_not() {
     for name in ["base", "other"] {
         assert_eq!(node.run(&GetService { name: service(name) }).unwrap().state, 4, "{name} still runs");
     }
-    let both = Config { services: Some(vec![service("base"), service("other")]), ..Config::default() };
+    let both = Config::default().with(|c| c.services = Some(vec![service("base"), service("other")]));
     Node::new(sim.process(), both).run(&stop("base", true)).unwrap();
 }
 

@@ -400,8 +400,8 @@ fn contract_15_rmdir_and_unmount_of_a_stale_mount_point_succeed() {
 #[test]
 fn contract_31_a_path_that_is_refused_for_its_context_is_explained_by_the_flag_that_decides() {
     let sim = os_sim::node().build();
-    let plugins = Config { plugin_dir: Some(path(r"C:\csi\plugins")), ..Config::default() };
-    let pods = Config { pod_dir: Some(path(r"C:\csi\pods")), ..Config::default() };
+    let plugins = Config::default().with(|c| c.plugin_dir = Some(path(r"C:\csi\plugins")));
+    let pods = Config::default().with(|c| c.pod_dir = Some(path(r"C:\csi\pods")));
     for (config, outside, context, reason) in [
         (
             Config::default(),

@@ -234,6 +234,20 @@ fn a_file_system_is_extended_if_at_least_one_mebibyte_is_missing() {
 }
 
 #[test]
+fn a_volume_with_large_allocation_units_that_fills_its_partition_is_left_unchanged() {
+    for unit in [MIB, 2 * MIB] {
+        let sim = os_sim::node().disk(GIB).partitioned().build();
+        let (unit, node) = (u32::try_from(unit).unwrap(), node_on(&sim));
+        let volume = volume_on(&node, 1);
+        let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = '{}'", volume.to_string().replace('\\', r"\\"));
+        provider(&sim, &wql, "Format", &[("AllocationUnitSize", Value::U32(unit))]);
+        let before = sim.snapshot();
+        node.run(&resize(volume, 0)).unwrap();
+        assert_eq!(sim.snapshot(), before, "{unit}");
+    }
+}
+
+#[test]
 fn a_file_system_whose_size_cannot_be_read_is_an_error() {
     let (sim, volume) = grown(0);
     for code in [OsError::IO_DEVICE, OsError::CRC, OsError::FVE_LOCKED_VOLUME] {

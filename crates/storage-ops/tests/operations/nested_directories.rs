@@ -33,9 +33,9 @@ fn node() -> os_sim::Builder {
 
 fn config(inner: &str) -> [Config; 3] {
     [
-        Config { plugin_dir: Some(path(inner)), ..Config::default() },
-        Config { pod_dir: Some(path(inner)), ..Config::default() },
-        Config { working_dirs: vec![path(inner)], ..Config::default() },
+        Config::default().with(|c| c.plugin_dir = Some(path(inner))),
+        Config::default().with(|c| c.pod_dir = Some(path(inner))),
+        Config::default().with(|c| c.working_dirs = vec![path(inner)]),
     ]
 }
 
@@ -100,9 +100,8 @@ fn moved(to: &str) -> Sim {
 
 #[test]
 fn contract_09a_a_directory_that_an_administrator_moved_is_named_with_where_it_is() {
-    let with = |directories: &[&str]| Config {
-        working_dirs: directories.iter().map(|text| path(text)).collect(),
-        ..Config::default()
+    let with = |directories: &[&str]| {
+        Config::default().with(|c| c.working_dirs = directories.iter().map(|text| path(text)).collect())
     };
     let both = || with(&[r"\pods", r"C:\data\PODS"]);
     let sim = moved(r"C:\data\pods");
@@ -140,7 +139,7 @@ fn contract_09a_a_directory_that_an_administrator_moved_is_named_with_where_it_i
 fn a_working_directory_behind_a_moved_one_is_as_protected() {
     let sim = moved(r"C:\data\pods");
     let working_dirs = [r"\pods", r"C:\data\pods", r"C:\data\pods\p\inner"].map(path).to_vec();
-    let node = Node::new(sim.process(), Config { working_dirs, ..Config::default() });
+    let node = Node::new(sim.process(), Config::default().with(|c| c.working_dirs = working_dirs));
     sim.external().mkdir(r"C:\data\pods\p\inner").unwrap();
     let before = sim.snapshot();
     for text in [r"\pods\p", r"\pods\p\inner", r"C:\data\pods\p"] {
@@ -160,7 +159,10 @@ fn a_working_directory_that_lies_in_another_one_behind_a_link_is_refused_at_the_
         for (link, target) in links {
             sim.external().junction(link, target).unwrap();
         }
-        let config = Config { kubelet_dir: path(kubelet), working_dirs: vec![path(other)], ..Config::default() };
+        let config = Config::default().with(|c| {
+            c.kubelet_dir = path(kubelet);
+            c.working_dirs = vec![path(other)];
+        });
         Node::new(sim.process(), config).check_working_directories()
     };
     let moved = [(r"C:\k", r"C:\data\kubelet")];

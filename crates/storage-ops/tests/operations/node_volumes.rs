@@ -20,7 +20,7 @@ const DATA: &str = r"C:\data";
 
 /// Returns settings with a working directory on the volume that is mounted at `C:\data`.
 fn config() -> Config {
-    Config { working_dirs: vec![HostPath::parse(r"C:\data\working").unwrap()], ..Config::default() }
+    Config::default().with(|c| c.working_dirs = vec![HostPath::parse(r"C:\data\working").unwrap()])
 }
 
 #[test]
@@ -118,10 +118,8 @@ fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_empt
     sim.external().mkdir(r"C:\var\lib\kubelet\plugins\t\working").unwrap();
 
     // A volume of the node is on the same disk.
-    let own = Config {
-        node_paths: vec![HostPath::parse(r"C:\var\lib\kubelet\plugins\t\working").unwrap()],
-        ..Config::default()
-    };
+    let own = Config::default()
+        .with(|c| c.node_paths = vec![HostPath::parse(r"C:\var\lib\kubelet\plugins\t\working").unwrap()]);
     let on = |is_active, config| Node::new(Arc::new(Layered::around(sim.process(), Mbr { is_active })), config);
     let before = sim.snapshot();
     let target = path(r"\plugins\m");
@@ -143,7 +141,7 @@ fn moved_twice(link: impl Fn(&Sim)) -> (Sim, Config) {
     let node = node.disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\mnt2").dir(r"C:\mnt2\kubelet\pods\x");
     let sim = node.disk(GIB).partitioned().formatted("NTFS").build();
     link(&sim);
-    (sim, Config { kubelet_dir: HostPath::parse(r"C:\mnt1\k").unwrap(), ..Config::default() })
+    (sim, Config::default().with(|c| c.kubelet_dir = HostPath::parse(r"C:\mnt1\k").unwrap()))
 }
 
 #[test]
@@ -228,7 +226,7 @@ fn what_a_driver_makes_of_a_working_directory_in_another_one_takes_nothing_from_
         sim.external().remove_all(inner).unwrap();
         sim.external().symlink(inner, target).unwrap();
         let pod_dir = Some(HostPath::parse(inner).unwrap());
-        let node = Node::new(sim.process(), Config { pod_dir, ..Config::default() });
+        let node = Node::new(sim.process(), Config::default().with(|c| c.pod_dir = pod_dir));
         node.run(&mount(volume, r"\plugins\t")).unwrap();
         node.run(&set_online(2, false)).unwrap();
     }
@@ -255,7 +253,7 @@ fn a_volume_that_is_mounted_at_another_path_of_a_moved_working_directory_is_not_
     let node = os_sim::node().dir(r"C:\real\pods\b\mount").disk(GIB).partitioned().formatted("NTFS").mounted(mount);
     let sim = node.file(r"C:\real\pods\a\mount\data.db", b"1").junction(r"C:\k", r"C:\real").build();
     let kubelet_dir = HostPath::parse(r"C:\k").unwrap();
-    let node = Node::new(sim.process(), Config { kubelet_dir, ..Config::default() });
+    let node = Node::new(sim.process(), Config::default().with(|c| c.kubelet_dir = kubelet_dir));
     let other = HostPath::parse(r"C:\k\pods\b\mount").unwrap();
     node.run(&MountVolume { volume: volume_on(&node, 1), target: other.clone() }).unwrap();
     let error = refused(&node, &RmdirContents { path: other }, Kind::FailedPrecondition).to_string();
@@ -268,7 +266,7 @@ fn the_volumes_of_further_paths_of_the_node_belong_to_it() {
     let sim = drivers_disks();
     let volume = volume_on(&node_on(&sim), 3);
     let node_paths = vec![path(r"\plugins\v\containerd"), HostPath::parse(r"Q:\missing").unwrap()];
-    let node = Node::new(sim.process(), Config { node_paths, ..Config::default() });
+    let node = Node::new(sim.process(), Config::default().with(|c| c.node_paths = node_paths));
     refused(&node, &set_online(3, false), Kind::PermissionDenied);
     refused(&node, &mount(volume, r"\plugins\t"), Kind::PermissionDenied);
     node.run(&set_online(1, false)).unwrap();
@@ -293,7 +291,7 @@ fn the_volume_of_windows_belongs_to_the_node_on_any_drive() {
     let volume = volume_on(&node, 3);
     let before = sim.snapshot();
     let on_d = Layered::around(sim.process(), DriveD(volume));
-    let node = Node::new(Arc::new(on_d), Config { system_drive: 'D', ..config() });
+    let node = Node::new(Arc::new(on_d), config().with(|c| c.system_drive = 'D'));
     refused(&node, &set_online(3, false), Kind::PermissionDenied);
     refused(&node, &mount(volume, r"\plugins\t"), Kind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
@@ -317,8 +315,10 @@ fn a_working_directory_on_a_share_or_on_a_drive_without_a_medium_is_on_no_volume
         FaultAction::Fail(OsError::NOT_READY),
     );
     let working_dirs = vec![HostPath::parse(r"E:\working").unwrap()];
-    let node =
-        Node::new(Arc::new(faults::Probed::new(sim.process(), fault)), Config { working_dirs, ..Config::default() });
+    let node = Node::new(
+        Arc::new(faults::Probed::new(sim.process(), fault)),
+        Config::default().with(|c| c.working_dirs = working_dirs),
+    );
     node.run(&set_online(2, false)).unwrap();
 }
 
@@ -407,10 +407,10 @@ fn a_working_directory_that_does_not_exist_keeps_no_volume_from_being_emptied() 
     let node = ntfs().mounted(mount).dir(r"C:\elsewhere\m");
     let sim = node.build();
     let working_dirs = [r"C:\elsewhere", r"Q:\missing", r"C:\missing"].map(|text| HostPath::parse(text).unwrap());
-    let all = Node::new(sim.process(), Config { working_dirs: working_dirs.to_vec(), ..Config::default() });
+    let all = Node::new(sim.process(), Config::default().with(|c| c.working_dirs = working_dirs.to_vec()));
     let other = HostPath::parse(r"C:\elsewhere\m").unwrap();
     all.run(&MountVolume { volume: volume_on(&all, 1), target: other }).unwrap();
     let working_dirs = working_dirs[1..].to_vec();
-    let node = Node::new(sim.process(), Config { working_dirs, ..Config::default() });
+    let node = Node::new(sim.process(), Config::default().with(|c| c.working_dirs = working_dirs));
     node.run(&RmdirContents { path: HostPath::parse(mount).unwrap() }).unwrap();
 }

@@ -43,7 +43,7 @@ struct Slow {
 impl Slow {
     async fn mapping_at(sim: &Sim, local: &str) -> Self {
         let gate = Gate::closed(|call| call.primitive == CREATE);
-        let config = Config { pod_dir: Some(path(r"\pods")), ..Config::default() };
+        let config = Config::default().with(|c| c.pod_dir = Some(path(r"\pods")));
         let node = Node::new(Arc::new(Probed::new(sim.process(), gate.probe())), config);
         let executor = Arc::new(Executor::new(Arc::new(node)));
         let mapping = spawn(&executor, map(r"\\files\one", &path(local)));

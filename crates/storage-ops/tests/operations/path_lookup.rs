@@ -390,7 +390,7 @@ fn make(sim: &Sim, change: &Change) {
 
 fn config() -> Config {
     let moved = HostPath::parse(r"C:\moved").unwrap();
-    Config { working_dirs: vec![moved], ..Config::default() }
+    Config::default().with(|c| c.working_dirs = vec![moved])
 }
 
 proptest! {

@@ -62,7 +62,7 @@ fn each_kind_of_refusal_has_a_line_and_a_statement_of_its_own() {
     let server = os_sim::node().smb_server("files").share("one").user("anna", "right-secret");
     let sim: Sim = server.build();
     sim.external().symlink(r"C:\var\lib\kubelet\pods\out", r"C:\Windows").unwrap();
-    let node = Node::new(sim.process(), Config { refuse_other_smb_passwords: true, ..Config::default() });
+    let node = Node::new(sim.process(), Config::default().with(|c| c.refuse_other_smb_passwords = true));
     node.run(&map(r"\\files\one", r"FILES\anna", "right-secret")).unwrap();
     let warnings = Arc::new(Warnings::default());
     tracing::subscriber::with_default(Arc::clone(&warnings), || {

@@ -51,7 +51,7 @@ fn contract_28_another_user_of_a_readable_mapping_is_refused_with_advice() {
     node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
     let error = refused(&node, &map(r"\\files\one\x", r"domain\other", "pw2"), Kind::FailedPrecondition);
     assert!(error.to_string().contains("one user per share"), "{error}");
-    let shared = Node::new(sim.process(), Config { share_smb_mappings: true, ..Config::default() });
+    let shared = Node::new(sim.process(), Config::default().with(|c| c.share_smb_mappings = true));
     shared.run(&map(r"\\files\one", r"domain\other", "pw2")).unwrap();
 }
 

@@ -161,7 +161,7 @@ fn a_share_whose_root_may_not_be_listed_is_readable_by_its_attributes() {
 #[test]
 fn another_password_for_a_readable_mapping_is_counted_and_refused_only_with_a_flag() {
     let sim = sim();
-    let config = |refuse| Config { refuse_other_smb_passwords: refuse, ..Config::default() };
+    let config = |refuse| Config::default().with(|c| c.refuse_other_smb_passwords = refuse);
     for (refuse, other) in [(false, "wrong"), (true, "wrong"), (true, "")] {
         let node = Node::new(sim.process(), config(refuse));
         node.run(&map(ONE, USER, "pw")).unwrap();
@@ -181,7 +181,7 @@ fn another_password_for_a_readable_mapping_is_counted_and_refused_only_with_a_fl
 #[test]
 fn a_new_password_counts_once_its_mapping_was_made_again() {
     let sim = sim();
-    let node = Node::new(sim.process(), Config { refuse_other_smb_passwords: true, ..Config::default() });
+    let node = Node::new(sim.process(), Config::default().with(|c| c.refuse_other_smb_passwords = true));
     node.run(&map(ONE, USER, "pw")).unwrap();
     sim.rotate_smb_password("files", USER, "new");
     for _ in 0..2 {
@@ -197,7 +197,7 @@ fn another_user_of_a_readable_mapping_is_refused_until_windows_restarts() {
     for user in [&other, &map(ONE, "", "")] {
         refused(&node_on(&sim), user, Kind::FailedPrecondition);
     }
-    let shared = Node::new(sim.process(), Config { share_smb_mappings: true, ..Config::default() });
+    let shared = Node::new(sim.process(), Config::default().with(|c| c.share_smb_mappings = true));
     shared.run(&other).unwrap();
     assert_eq!(shared.smb_password_differences(), 0, "the password of another user");
     refused(&node_on(&sim), &other, Kind::FailedPrecondition);

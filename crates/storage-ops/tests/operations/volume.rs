@@ -265,10 +265,8 @@ fn every_operation_reports_an_unknown_volume_as_not_found() {
 #[test]
 fn a_format_that_outlives_its_timeout_keeps_the_lock_and_is_not_repeated() {
     let sim = os_sim::node().disk(GIB).build();
-    let timeouts =
-        storage_ops::Timeouts { format: std::time::Duration::from_millis(100), ..storage_ops::Timeouts::default() };
-    let node =
-        storage_ops::Node::new(sim.process(), storage_ops::Config { timeouts, ..storage_ops::Config::default() });
+    let config = storage_ops::Config::default().with(|c| c.timeouts.format = std::time::Duration::from_millis(100));
+    let node = storage_ops::Node::new(sim.process(), config);
     node.run(&PARTITION).unwrap();
     let volume = volume_on(&node, 1);
     refused(&node, &FormatVolume { volume }, Kind::StillRunning);
@@ -351,7 +349,7 @@ fn a_volume_that_the_node_itself_uses_is_not_mounted_for_a_container() {
     let working = r"C:\data\working";
     let sim = ntfs().mounted(r"C:\data").dir(working).dir(MOUNT).build();
     let working_dirs = vec![HostPath::parse(working).unwrap()];
-    let node = Node::new(sim.process(), Config { working_dirs, ..Config::default() });
+    let node = Node::new(sim.process(), Config::default().with(|c| c.working_dirs = working_dirs));
     let before = sim.snapshot();
     for used in [r"C:\Windows", r"C:\data\working"] {
         let target = HostPath::parse(used).unwrap();
@@ -363,7 +361,7 @@ fn a_volume_that_the_node_itself_uses_is_not_mounted_for_a_container() {
 
     // The volume of Windows is refused even if no working directory is on it.
     let kubelet_dir = HostPath::parse(r"D:\kubelet").unwrap();
-    let node = Node::new(sim.process(), Config { kubelet_dir, ..Config::default() });
+    let node = Node::new(sim.process(), Config::default().with(|c| c.kubelet_dir = kubelet_dir));
     let target = HostPath::parse(r"C:\Windows").unwrap();
     let volume = node.run(&GetClosestVolumeIdFromTargetPath { target }).unwrap();
     let target = HostPath::parse(r"D:\kubelet\v").unwrap();

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::abi::{ControlCode, SecurityDescriptor};
+use os::abi::{AccessEntry, ControlCode, SecurityDescriptor};
 use os::{
     CallStatus, Clock, Disposition, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, OsResult,
     PathForm, PendingCall, Service, ServiceConfig, Time, U16Str, U16String, WatchedWork, Wmi,
@@ -80,6 +80,10 @@ impl Handle for ProbedHandle {
 
     fn security_descriptor(&self) -> OsResult<SecurityDescriptor> {
         self.run("security_descriptor", false, Handle::security_descriptor)
+    }
+
+    fn set_access_list(&self, entries: &[AccessEntry]) -> OsResult<()> {
+        self.run("set_access_list", true, |inner| inner.set_access_list(entries))
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {

@@ -11,7 +11,7 @@ use zerocopy::IntoBytes;
 use crate::description::Span;
 use crate::disks::disk_ioctls::{device_number, property, put, signed};
 use crate::disks::{Disk, Health, Partition, SECTOR, Volume, signatures};
-use crate::files::file_system::{CLUSTER, FileSystem, is_fat};
+use crate::files::file_system::{FileSystem, is_fat};
 use crate::files::handles::{APPEND_DATA, Object};
 use crate::files::{BAD_LENGTH, fill, fill_part, reparse_point};
 use crate::state::{FsId, State};
@@ -75,16 +75,16 @@ impl State {
         let (disk, volume) = self.volume(id)?;
         let available = partition_of(disk, id)?.length;
         let sector = disk.sector;
-        let now = match volume.mounted() {
+        let smallest = match volume.mounted() {
             Err(OsError::UNRECOGNIZED_VOLUME) => return Ok(0),
             Ok(file_system) if !EXTENDABLE.contains(&&*file_system.kind) => return Err(OsError::INVALID_FUNCTION),
-            mounted => mounted?.length,
+            mounted => mounted.map(|file_system| file_system.length + file_system.cluster)?,
         };
         self.check_access(handle, Access::WRITE_DATA)?;
         self.check_writable(FsId::Volume(id))?;
         let sectors: &[u8; 8] = input.first_chunk().ok_or(OsError::INVALID_PARAMETER)?;
         let sectors = u64::try_from(i64::from_le_bytes(*sectors)).map_err(|_| OsError::INVALID_PARAMETER)?;
-        let wanted = sectors.checked_mul(sector).filter(|bytes| (now + CLUSTER..=available).contains(bytes));
+        let wanted = sectors.checked_mul(sector).filter(|bytes| (smallest..=available).contains(bytes));
         let length = wanted.ok_or(OsError::INVALID_PARAMETER)?;
         self.file_system_mut(FsId::Volume(id))?.length = length;
         Ok(0)
@@ -197,7 +197,7 @@ fn answer(mounted: &Mounted<'_>, class: FsInfo, output: &mut [u8]) -> OsResult<u
         FsInfo::FullSize => {
             // An allocation unit of RAWFS is a sector, and no sector is free.
             let (total, free, unit) = match mounted.file_system {
-                Some(file_system) => (file_system.total(), file_system.free(), CLUSTER),
+                Some(file_system) => (file_system.total(), file_system.free(), file_system.cluster),
                 None => (mounted.length, 0, mounted.sector),
             };
             let count = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);

@@ -1,7 +1,7 @@
 //! Calls on a handle of a file or directory: information, listing, paths and reparse points.
 
 use os::abi::{
-    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_ON_CLOSE,
+    AccessEntry, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_ON_CLOSE,
     FileAttributeTagInfo, FileBasicInfo, FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo,
     REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, SecurityDescriptor,
 };
@@ -9,7 +9,7 @@ use os::{Access, FileInfo, OsError, OsResult, PathForm, U16String};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::files::file_name::Name;
-use crate::files::file_system::{FileId, FileRecord, FileSystem, administrators_only, allocated};
+use crate::files::file_system::{FileId, FileRecord, FileSystem, administrators_only};
 use crate::files::handles::{Cursor, OnClose};
 use crate::files::reparse_point;
 use crate::state::{FsId, State};
@@ -143,6 +143,16 @@ impl State {
         Ok(self.file_of(handle)?.access.clone().unwrap_or_else(administrators_only))
     }
 
+    pub(crate) fn set_access_list(&mut self, handle: u64, entries: &[AccessEntry]) -> OsResult<()> {
+        self.check_access(handle, Access::WRITE_DAC)?;
+        let (fs, id) = self.file(handle)?;
+        self.check_writable(fs)?;
+        let file = self.file_system_mut(fs)?.record_mut(id)?;
+        let owner = file.access.take().unwrap_or_else(administrators_only).owner;
+        file.access = Some(SecurityDescriptor { owner, entries: Some(entries.to_vec()) });
+        Ok(())
+    }
+
     pub(crate) fn final_path(&self, handle: u64, form: PathForm) -> OsResult<U16String> {
         let (fs, id) = self.file(handle)?;
         let file_system = self.file_system(fs)?;
@@ -240,6 +250,8 @@ struct Entry<'a> {
     name: Vec<u16>,
     id: FileId,
     file: &'a FileRecord,
+    /// The disk space that the file occupies.
+    allocated: u64,
     cursor: Cursor,
 }
 
@@ -250,25 +262,22 @@ fn entry_after<'a>(
     id: FileId,
     cursor: &Cursor,
 ) -> OsResult<Option<Entry<'a>>> {
+    let entry = |name, id, file: &'a FileRecord, cursor| {
+        let allocated = file_system.allocated(file.data().len());
+        Ok(Some(Entry { name, id, file, allocated, cursor }))
+    };
     let dots = |count: usize| vec![u16::from(b'.'); count];
     let first = match (cursor, directory.parent) {
-        (Cursor::Begin, Some(_)) => {
-            return Ok(Some(Entry { name: dots(1), id, file: directory, cursor: Cursor::Itself }));
-        }
-        (Cursor::Itself, Some(parent)) => {
-            let file = file_system.record(parent)?;
-            return Ok(Some(Entry { name: dots(2), id: parent, file, cursor: Cursor::Parent }));
-        }
+        (Cursor::Begin, Some(_)) => return entry(dots(1), id, directory, Cursor::Itself),
+        (Cursor::Itself, Some(parent)) => return entry(dots(2), parent, file_system.record(parent)?, Cursor::Parent),
         (Cursor::After(name), _) => std::ops::Bound::Excluded(name),
         _ => std::ops::Bound::Unbounded,
     };
     let children = directory.children().ok_or(OsError::DIRECTORY)?;
-    let next = children.range::<Name, _>((first, std::ops::Bound::Unbounded)).next();
-    next.map(|(name, id)| {
-        let file = file_system.record(*id)?;
-        Ok(Entry { name: name.units().to_vec(), id: *id, file, cursor: Cursor::After(name.clone()) })
-    })
-    .transpose()
+    match children.range::<Name, _>((first, std::ops::Bound::Unbounded)).next() {
+        Some((name, id)) => entry(name.units().to_vec(), *id, file_system.record(*id)?, Cursor::After(name.clone())),
+        None => Ok(None),
+    }
 }
 
 /// A buffer to which entries are appended.
@@ -316,7 +325,7 @@ fn bytes_of(entry: &Entry<'_>) -> Vec<u8> {
         last_write_time: entry.file.written,
         change_time: entry.file.written,
         end_of_file: i64::try_from(size).unwrap_or(i64::MAX),
-        allocation_size: i64::try_from(allocated(size)).unwrap_or(i64::MAX),
+        allocation_size: i64::try_from(entry.allocated).unwrap_or(i64::MAX),
         attributes: entry.file.file_attributes(),
         file_name_length: u32::try_from(name.len()).unwrap_or(u32::MAX),
         ea_size: entry.file.reparse_tag(),

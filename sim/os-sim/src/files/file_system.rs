@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use os::abi::{
-    AccessEntry, EntryKind, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_REPARSE_POINT,
-    SecurityDescriptor, Sid,
+    AccessEntry, EntryKind, FILE_APPEND_DATA, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL,
+    FILE_ATTRIBUTE_REPARSE_POINT, FILE_WRITE_DATA, GENERIC_ALL, SecurityDescriptor, Sid,
 };
 use os::{Access, OsError, OsResult};
 
@@ -14,8 +14,8 @@ use crate::files::reparse_point;
 /// Identifies a file; never used twice on a node.
 pub(crate) type FileId = u64;
 
-/// The bytes in an allocation unit.
-pub(crate) const CLUSTER: u64 = 4096;
+/// The bytes in an allocation unit, unless Windows is asked for another size.
+const CLUSTER: u64 = 4096;
 
 /// `FILE_ATTRIBUTE_ARCHIVE`, which every new file has.
 const ARCHIVE: u32 = 0x20;
@@ -32,6 +32,8 @@ pub(crate) struct FileSystem {
     pub mounting: u64,
     /// The size of the file system in bytes.
     pub length: u64,
+    /// The bytes in an allocation unit.
+    pub cluster: u64,
     pub root: FileId,
     /// Whether the access control list of the root directory grants the right to list it.
     pub is_root_listable: bool,
@@ -90,14 +92,40 @@ pub(crate) enum Body {
     File(Vec<u8>),
 }
 
+/// `FILE_ALL_ACCESS`.
+const FULL: u32 = 0x1f_01ff;
+
 /// Returns the access to a file or directory that only LocalSystem and administrators may change.
 pub(crate) fn administrators_only() -> SecurityDescriptor {
-    /// `FILE_ALL_ACCESS`.
-    const FULL: u32 = 0x1f_01ff;
-    let [system, administrators] = ["S-1-5-18", "S-1-5-32-544"].map(|sid| sid.parse::<Sid>().expect("a SID"));
-    let owner = Some(administrators.clone());
-    let entry = |sid| AccessEntry { kind: EntryKind::Allow, flags: 0, rights: FULL, sid };
-    SecurityDescriptor { owner, entries: Some([system, administrators].map(entry).into()) }
+    access(&[("S-1-5-18", 0, FULL), ("S-1-5-32-544", 0, FULL)])
+}
+
+/// Returns the access to the root of a volume that Windows Server has formatted. Users may create directories in it, and
+/// files only in these.
+pub(crate) fn new_root() -> SecurityDescriptor {
+    /// Read and execute, which everyone may, too.
+    const READ: u32 = 0x12_00a9;
+    access(&[
+        ("S-1-5-32-544", 3, FULL),
+        ("S-1-5-18", 3, FULL),
+        ("S-1-3-0", 0xb, GENERIC_ALL),
+        ("S-1-5-32-545", 3, READ),
+        ("S-1-5-32-545", 2, FILE_APPEND_DATA),
+        ("S-1-5-32-545", 0xa, FILE_WRITE_DATA),
+        ("S-1-1-0", 0, READ),
+    ])
+}
+
+/// Returns the access of an object of the administrators that grants accounts rights, each with flags of inheritance.
+fn access(granted: &[(&str, u8, u32)]) -> SecurityDescriptor {
+    let sid = |text: &str| text.parse::<Sid>().expect("a SID");
+    let entry = |&(account, flags, rights): &(&str, u8, u32)| AccessEntry {
+        kind: EntryKind::Allow,
+        flags,
+        rights,
+        sid: sid(account),
+    };
+    SecurityDescriptor { owner: Some(sid("S-1-5-32-544")), entries: Some(granted.iter().map(entry).collect()) }
 }
 
 impl FileRecord {
@@ -173,6 +201,7 @@ impl FileSystem {
             serial,
             mounting: root,
             length,
+            cluster: CLUSTER,
             root,
             is_root_listable: true,
             records: BTreeMap::from([(root, file)]),
@@ -285,17 +314,22 @@ impl FileSystem {
     /// Returns the bytes in use, including the file system's own metadata.
     pub(crate) fn used(&self) -> u64 {
         let metadata = (self.length / 64).min(16 << 20);
-        let files: u64 = self.records.values().map(|file| allocated(file.data().len())).sum();
-        (metadata.next_multiple_of(CLUSTER) + files).min(self.total())
+        let files: u64 = self.records.values().map(|file| self.allocated(file.data().len())).sum();
+        (metadata.next_multiple_of(self.cluster) + files).min(self.total())
     }
 
     /// Returns the capacity in bytes: all whole allocation units except the last unit, which holds the backup boot sector.
     pub(crate) fn total(&self) -> u64 {
-        (self.length / CLUSTER).saturating_sub(1) * CLUSTER
+        (self.length / self.cluster).saturating_sub(1) * self.cluster
     }
 
     pub(crate) fn free(&self) -> u64 {
         self.total() - self.used()
+    }
+
+    /// Returns the disk space that a file of `length` bytes occupies.
+    pub(crate) fn allocated(&self, length: usize) -> u64 {
+        u64::try_from(length).unwrap_or(u64::MAX).next_multiple_of(self.cluster)
     }
 
     /// Dismounts the file system while handles are open: unlinked files are removed and requested deletions cancelled.
@@ -320,11 +354,6 @@ impl FileSystem {
             self.forget(id);
         }
     }
-}
-
-/// Returns the disk space that a file of `length` bytes occupies.
-pub(crate) fn allocated(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX).next_multiple_of(CLUSTER)
 }
 
 /// Returns whether this is the name of FAT, FAT32 or exFAT.

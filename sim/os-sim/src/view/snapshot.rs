@@ -92,8 +92,13 @@ impl State {
             writeln!(to, "{partition} {kind} at {} length {}", part.offset, part.length)?;
             let Some(volume) = &part.volume else { continue };
             let kind = volume.file_system.as_ref().map_or("RAW", |file_system| &file_system.kind);
-            let length = volume.file_system.as_ref().map_or(0, |file_system| file_system.length);
-            writeln!(to, "{partition} volume {kind} {length} {:?} arrived {}", volume.health, volume.arrived)?;
+            let (length, cluster) =
+                volume.file_system.as_ref().map_or((0, 0), |file_system| (file_system.length, file_system.cluster));
+            writeln!(
+                to,
+                "{partition} volume {kind} {length}/{cluster} {:?} arrived {}",
+                volume.health, volume.arrived
+            )?;
             if volume.arrived && volume.offline {
                 writeln!(to, "{partition} volume offline")?;
             }
@@ -108,6 +113,12 @@ impl State {
     }
 
     fn write_tree(&self, fs: FsId, prefix: &str, to: &mut String) -> fmt::Result {
+        if let Ok(file_system) = self.file_system(fs)
+            && let Some(access) = file_system.record(file_system.root).ok().and_then(|root| root.access.as_ref())
+        {
+            let grants = access.entries.iter().flatten().map(|entry| format!("{} {:#x}", entry.sid, entry.rights));
+            writeln!(to, "{prefix} access {}", grants.collect::<Vec<_>>().join(", "))?;
+        }
         let files = self.file_system(fs).and_then(|file_system| self.tree_of(fs, file_system.root));
         for FileView { path, kind, attributes } in files.unwrap_or_default() {
             let what = match kind {

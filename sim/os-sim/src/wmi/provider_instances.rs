@@ -160,7 +160,7 @@ pub(crate) fn volume_instance(state: &State, volume: &Volume) -> Instance {
             ("FileSystem", text(kind)),
             ("FileSystemType", Value::U32(kind_number)),
             ("FileSystemLabel", text(mounted.map_or("", |file_system| &file_system.label))),
-            ("AllocationUnitSize", Value::U32(if mounted.is_some() { 4096 } else { 0 })),
+            ("AllocationUnitSize", Value::U32(mounted.and_then(|system| system.cluster.try_into().ok()).unwrap_or(0))),
             ("Size", long(mounted.map_or(0, FileSystem::total))),
             ("SizeRemaining", long(mounted.map_or(0, FileSystem::free))),
         ],

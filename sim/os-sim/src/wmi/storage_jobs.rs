@@ -8,6 +8,7 @@ use os::{OsResult, Returned, Uuid, Value};
 use crate::disks::mount_manager::{Mount, MountPoint};
 use crate::disks::volume_lock::VolumeLock;
 use crate::disks::{ALIGNMENT, Disk, Health, Layout, PartitionKind, SECTOR, Volume, Writability};
+use crate::files::file_system::new_root;
 use crate::state::{Callback, DeviceId, Event, State};
 use crate::wmi::method_call::{created, returned};
 use crate::wmi::provider_instances::partition_by_number;
@@ -162,10 +163,12 @@ impl State {
         if volume.offline {
             return Some(code::INVALID_PARAMETER);
         }
-        if file_system_name(&format.kind).is_none() {
-            return Some(code::FILE_SYSTEM_NOT_SUPPORTED);
-        }
-        if format.cluster_size.is_some_and(|size| !size.is_power_of_two() || !(512..=2 << 20).contains(&size)) {
+        let Some(kind) = file_system_name(&format.kind) else { return Some(code::FILE_SYSTEM_NOT_SUPPORTED) };
+        let is_possible = |size: u32| match kind {
+            "ReFS" => [4096, 65536].contains(&size),
+            _ => size.is_power_of_two() && (512..=2 << 20).contains(&size),
+        };
+        if format.cluster_size.is_some_and(|size| !is_possible(size)) {
             return Some(code::BAD_CLUSTER_SIZE);
         }
         let is_writable = match volume.writability {
@@ -191,7 +194,7 @@ impl State {
             (JobAction::CreatePartition(partition), Some(device)) => {
                 return Ok(self.create_partition(device, &partition));
             }
-            (JobAction::Format(format), _) => self.format(format.volume, &format.kind, &format.label),
+            (JobAction::Format(format), _) => self.format(&format),
             (JobAction::Resize { partition, size }, Some(device)) => self.resize(device, partition, size),
             (JobAction::SetOffline(offline), Some(device)) => {
                 self.set_attribute(device, DiskAttributes::OFFLINE, offline)
@@ -251,13 +254,19 @@ impl State {
     }
 
     /// Formats a volume. Its content is lost.
-    pub(crate) fn format(&mut self, id: Uuid, kind: &str, label: &str) -> u32 {
-        let Some((device, number)) = self.location_of(id) else { return code::FAILED };
-        let Some(kind) = file_system_name(kind) else { return code::INVALID_PARAMETER };
+    fn format(&mut self, format: &FormatArguments) -> u32 {
+        let Some((device, number)) = self.location_of(format.volume) else { return code::FAILED };
+        let Some(kind) = file_system_name(&format.kind) else { return code::INVALID_PARAMETER };
         let Some(part) = self.disks[&device].partition(number) else { return code::FAILED };
         let mut file_system = self.make_file_system(kind, part.length);
-        label.clone_into(&mut file_system.label);
-        let Ok(volume) = self.volume_mut(id) else { return code::FAILED };
+        file_system.label.clone_from(&format.label);
+        file_system.cluster = format.cluster_size.map_or(file_system.cluster, u64::from);
+        if !file_system.is_fat()
+            && let Ok(root) = file_system.record_mut(file_system.root)
+        {
+            root.access = Some(new_root());
+        }
+        let Ok(volume) = self.volume_mut(format.volume) else { return code::FAILED };
         volume.file_system = Some(file_system);
         volume.recognised = None;
         volume.health = Health::Readable;

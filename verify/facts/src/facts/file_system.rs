@@ -141,7 +141,7 @@ fn name(handle: &dyn Handle, size: usize) -> (OsResult<usize>, String) {
     (filled, String::from_utf16_lossy(&units))
 }
 
-fn size(handle: &dyn Handle) -> OsResult<FsFullSizeInformation> {
+pub(crate) fn size(handle: &dyn Handle) -> OsResult<FsFullSizeInformation> {
     let mut size = FsFullSizeInformation::new_zeroed();
     handle.query_fs(FsInfo::FullSize, size.as_mut_bytes()).map(|filled| {
         assert_eq!(filled, size_of_val(&size));

@@ -1,7 +1,7 @@
 //! Information about files: `FILE-INFO`.
 
 use os::abi::{
-    ControlCode, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY,
+    AccessEntry, ControlCode, EntryKind, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY,
     FILE_ATTRIBUTE_REPARSE_POINT, FileAttributeTagInfo, FileBasicInfo, FileIdBothDirInfo, FileIdInfo,
 };
 use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult};
@@ -116,6 +116,21 @@ pub(crate) const FACTS: &[Fact] = &[
         let with = directory.existing("file", Access::READ_CONTROL, Options::empty()).expect("the file opens");
         let descriptor = with.security_descriptor().expect("the descriptor");
         assert!(descriptor.owner.is_some() && descriptor.entries.is_some(), "{descriptor:?}");
+    }),
+    Fact::new("FILE-INFO-13", |node| {
+        let directory = node.directory();
+        directory.mkdir("inner");
+        let open = |access| directory.existing("inner", access, Options::DIRECTORY).expect("the directory opens");
+        let changing = open(Access::READ_CONTROL | Access::WRITE_DAC);
+        let mut entries = changing.security_descriptor().expect("the descriptor").entries.expect("a list");
+        // Modify, for the directory and what is created in it.
+        let sid = "S-1-5-93-2-2".parse().expect("a SID");
+        entries.push(AccessEntry { kind: EntryKind::Allow, flags: 3, rights: 0x13_01bf, sid });
+        let reading = open(Access::READ_CONTROL);
+        assert_eq!(reading.set_access_list(&entries), Err(OsError::ACCESS_DENIED));
+        assert_eq!(changing.set_access_list(&entries), Ok(()));
+        let found = open(Access::READ_CONTROL).security_descriptor().expect("the descriptor").entries;
+        assert_eq!(found, Some(entries));
     }),
 ];
 

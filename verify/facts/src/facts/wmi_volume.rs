@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use os::{Access, CallStatus, MethodCall, Namespace, OsError, Value};
+use os::abi::{ENTRY_INHERIT_ONLY, FILE_APPEND_DATA, FILE_WRITE_DATA};
+use os::{Access, CallStatus, MethodCall, Namespace, NtPath, Open, Options, OsError, Value};
 
 use super::devices::{file_system, spare_system_disk};
+use super::file_system::size;
 use super::provider::{
     MIB, call, disk, initialized, one, partition, partition_near, query_in, settle, text, volume, volume_query,
 };
@@ -94,6 +96,39 @@ pub(crate) const FACTS: &[Fact] = &[
         let path = volume(node, raw).text("Path").map(str::to_owned).expect("the path");
         let volumes = node.os().volumes().expect("the volumes");
         assert!(volumes.iter().any(|volume| volume.to_string_lossy() == path), "{path}");
+    }),
+    Fact::new("WMI-VOL-12", |node| {
+        let raw = node.volume(VolumeKind::Raw);
+        let path = volume(node, raw).path;
+        let format = |kind: &str, unit| {
+            let arguments =
+                [("FileSystem", text(kind)), ("AllocationUnitSize", Value::U32(unit)), ("Force", Value::Bool(true))];
+            call(node, &path, "Format", &arguments).0
+        };
+        for (kind, unit) in [("NTFS", 65536), ("NTFS", 2 << 20), ("ReFS", 65536), ("ReFS", 4096)] {
+            assert_eq!(format(kind, unit), 0, "{kind} {unit}");
+            let opened = raw.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
+            assert_eq!(file_system(&*opened).as_deref(), Ok(kind));
+            let size = size(&*opened).expect("the size");
+            assert_eq!(size.sectors_per_unit * size.bytes_per_sector, unit, "{kind}");
+        }
+        assert_eq!(format("ReFS", 8192), 43000);
+    }),
+    Fact::new("WMI-VOL-13", |node| {
+        let raw = node.volume(VolumeKind::Raw);
+        assert_eq!(call(node, &volume(node, raw).path, "Format", &ntfs()).0, 0);
+        let how = Open::existing(Access::READ_CONTROL | Access::WRITE_DAC, Options::DIRECTORY | Options::REPARSE_POINT);
+        let root = node.os().open(&NtPath::volume_root(raw.id), &how).expect("the root opens");
+        let entries = root.security_descriptor().expect("the descriptor").entries.expect("a list");
+        let granted = |right: u32| {
+            let on_root = entries.iter().filter(|entry| entry.flags & ENTRY_INHERIT_ONLY == 0);
+            on_root.filter(|entry| entry.rights & right != 0).map(|entry| entry.sid.to_string()).collect::<Vec<_>>()
+        };
+        let mut writers = granted(FILE_WRITE_DATA);
+        writers.sort_unstable();
+        assert_eq!(writers, ["S-1-5-18", "S-1-5-32-544"], "LocalSystem and Administrators");
+        assert!(granted(FILE_APPEND_DATA).contains(&"S-1-5-32-545".to_owned()), "Users may create directories");
+        assert_eq!(root.set_access_list(&entries), Ok(()));
     }),
 ];
 

@@ -135,7 +135,7 @@ impl SystemUnderTest {
 impl Daemon {
     fn on(sim: &Sim) -> Self {
         let inner = HostPath::parse(&format!(r"C:\{}", INNER.join(r"\"))).expect("a valid path");
-        let config = Config { working_dirs: vec![inner], ..Config::default() };
+        let config = Config::default().with(|c| c.working_dirs = vec![inner]);
         let executor = Arc::new(Executor::new(Arc::new(Node::new(sim.process(), config))));
         let (mut dialers, mut endpoints) = (Vec::new(), Vec::new());
         for row in &GROUP_VERSIONS {

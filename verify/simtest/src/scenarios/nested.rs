@@ -20,12 +20,11 @@ const ABOVE: &str = r"C:\var\lib\kubelet\plugins";
 
 /// Settings with two working directories in kubelet's.
 pub(crate) fn nested() -> Config {
-    Config {
-        pod_dir: Some(path(PODS)),
-        plugin_dir: Some(path(r"C:\var\lib\kubelet\plugins\source\csi")),
-        working_dirs: vec![path(MOVED)],
-        ..Config::default()
-    }
+    Config::default().with(|c| {
+        c.pod_dir = Some(path(PODS));
+        c.plugin_dir = Some(path(r"C:\var\lib\kubelet\plugins\source\csi"));
+        c.working_dirs = vec![path(MOVED)];
+    })
 }
 
 fn node() -> Builder {
@@ -93,7 +92,7 @@ const OPERATIONS: &[Spec] = &[
 
 /// Settings with kubelet's directory behind a link on the volume of disk 1 to that of disk 2.
 fn behind_links() -> Config {
-    Config { kubelet_dir: path(r"C:\first\k"), ..Config::default() }
+    Config::default().with(|c| c.kubelet_dir = path(r"C:\first\k"))
 }
 
 const BEHIND_LINKS: State = State {

@@ -1,15 +1,22 @@
 //! The operations on volumes, each on the volume of disk 1 and the directory where it is mounted.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use faults::{Fault, FaultAction, Probed, When};
 use os::{MethodCall, Namespace, Os, Time, Value};
 use os_sim::{Builder, Sim};
 use storage_ops::{
-    FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath,
-    GetVolumeStats, IsVolumeFormatted, MountVolume, ResizeTarget, ResizeVolume, UnmountVolume, WriteVolumeCache,
+    Config, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath,
+    GetVolumeStats, IsVolumeFormatted, MountVolume, Node, ResizeTarget, ResizeVolume, UnmountVolume, WriteVolumeCache,
 };
 
 use super::{GIB, Scenario, Spec, State, boxed, combine, path, volume};
+
+const FORMAT: &str = "wmi call MSFT_Volume.Format";
+
+/// ContainerUser.
+const WRITER: &str = "S-1-5-93-2-2";
 
 /// The directory where the volume is mounted.
 pub(crate) const TARGET: &str = r"C:\var\lib\kubelet\plugins\v";
@@ -99,6 +106,42 @@ const STATES: &[State] = &[
     },
 ];
 
+/// Returns a node whose volume was formatted by a daemon that died before it set the access list of the root.
+fn formatted_by_a_dead_daemon() -> Sim {
+    let sim = raw().dir(TARGET).build();
+    let died = Fault::each(|call| call.primitive == FORMAT, When::After, FaultAction::Die);
+    let node = Node::new(Arc::new(Probed::new(sim.process(), died)), with_other_format());
+    node.run(&FormatVolume { volume: volume(&sim, 1) }).expect_err("the daemon has died");
+    sim
+}
+
+/// Settings with which FormatVolume makes another file system than NTFS, and changes the access list of the root.
+fn with_other_format() -> Config {
+    let format_writers = vec![WRITER.parse().expect("a SID")];
+    Config::default().with(|c| {
+        c.format_refs = true;
+        c.format_allocation_unit = Some(65536);
+        c.format_writers = format_writers;
+    })
+}
+
+/// The states for operations with [`with_other_format`].
+const FORMAT_STATES: &[State] = &[
+    State { name: "raw", build: || raw().dir(TARGET).build() },
+    State { name: "NTFS", build: || ntfs().dir(TARGET).build() },
+    State { name: "ReFS", build: || raw().formatted("ReFS").dir(TARGET).build() },
+    State { name: "formatted by a daemon that has died", build: formatted_by_a_dead_daemon },
+];
+
+/// Returns whether the volume has the allocation units and the access list of [`with_other_format`] if it was formatted with
+/// these settings, and another list otherwise.
+fn only_a_new_volume_has_the_settings(sim: &Sim) -> bool {
+    sim.volume_on(1).is_some_and(|volume| {
+        let is_new = volume.formats > 0;
+        (!is_new || volume.cluster == 65536) && is_new == sim.snapshot().as_str().contains(WRITER)
+    })
+}
+
 /// A state for ResizeVolume only, which alone looks for the storage provider's partition.
 const REORDERED: State = State { name: "raw, partitions in another order than their entries", build: reordered };
 
@@ -108,6 +151,23 @@ const RESIZE: Spec = Spec::new("ResizeVolume(to its maximum)", |sim| {
 .may_change(&["disk 1 partition "])
 .ensures(is_filled)
 .on_disk(1);
+
+const FORMAT_OPERATIONS: &[Spec] = &[
+    Spec::new("FormatVolume(with ReFS)", |sim| boxed(FormatVolume { volume: volume(sim, 1) }))
+        .with(with_other_format)
+        .may_change(&["disk 1 "])
+        .ensures(only_a_new_volume_has_the_settings)
+        .on_disk(1),
+    Spec::new("MountVolume(with ReFS)", |sim| boxed(MountVolume { volume: volume(sim, 1), target: path(TARGET) }))
+        .with(with_other_format)
+        .may_change(&[
+            r"disk 1 partition 2 mounted at C:\var\lib\kubelet\plugins\v",
+            "disk 1 partition 2 access",
+            AT_TARGET,
+        ])
+        .ensures(|sim| is_at_target(sim) && only_a_new_volume_has_the_settings(sim))
+        .on_disk(1),
+];
 
 const OPERATIONS: &[Spec] = &[
     Spec::new("IsVolumeFormatted", |sim| boxed(IsVolumeFormatted { volume: volume(sim, 1) })).on_disk(1),
@@ -167,6 +227,7 @@ const MBR_MOUNT: &str = r"disk 1 partition 1 mounted at C:\var\lib\kubelet\plugi
 /// Returns each operation on volumes in each state of a volume and of its target.
 pub fn scenarios() -> Vec<Scenario> {
     let mut all = combine(OPERATIONS, STATES);
+    all.extend(combine(FORMAT_OPERATIONS, FORMAT_STATES));
     all.push(Scenario { state: REORDERED, spec: RESIZE });
     all
 }

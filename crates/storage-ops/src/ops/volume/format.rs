@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use os::abi::{AccessEntry, EntryKind};
+use os::{Access, Open, Options, OsError, U16String};
+
 use crate::devices::{FileSystem, volume};
 use crate::error::OperationError;
 use crate::error_class::ErrorClass;
@@ -13,8 +16,18 @@ use crate::readings::{self, node_volumes};
 use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed_precondition};
 use crate::types::VolumeId;
 
-/// Formats a volume with NTFS. Succeeds without a change if the volume already has NTFS; another file system is an
-/// error.
+/// The rights to read, create, change and delete ("modify").
+const MODIFY: u32 = 0x13_01bf;
+
+/// Files and directories inherit the entry: `OBJECT_INHERIT_ACE` and `CONTAINER_INHERIT_ACE`.
+const INHERITED: u8 = 0x1 | 0x2;
+
+/// Opens a root directory to change its access control list.
+const OPEN_FOR_ACCESS_LIST: Open =
+    Open::existing(Access::READ_CONTROL.union(Access::WRITE_DAC), Options::DIRECTORY.union(Options::REPARSE_POINT));
+
+/// Formats a volume with NTFS, or as [`Config`](crate::Config) says. Succeeds without a change if the volume already has
+/// NTFS or the file system of the configuration; another file system is an error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FormatVolume {
     /// The volume.
@@ -42,10 +55,16 @@ impl Operation for FormatVolume {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
-        if !self.needs_format(run)? {
-            return Ok(());
+        if self.needs_format(run)? {
+            self.format(run)?;
         }
-        match caught(msft_storage::format_ntfs(run, self.volume, || self.needs_format(run)))? {
+        grant_access(run, self.volume)
+    }
+}
+
+impl FormatVolume {
+    fn format(&self, run: Run<'_>) -> RunResult<()> {
+        match caught(msft_storage::format(run, self.volume, || self.needs_format(run)))? {
             // Formatting may still be running, so the disk stays locked for as long as formatting may take.
             Err(error) if error.is_of(ErrorClass::OutcomeUnknown) => {
                 self.wait_until_formatted(run, run.timeouts().format)?.ok_or(error.into())
@@ -54,14 +73,14 @@ impl Operation for FormatVolume {
                 outcome?;
                 let formatted = self.wait_until_formatted(run, run.timeouts().arrival)?;
                 Ok(formatted.ok_or_else(|| {
-                    OperationError::precondition("Windows reported success, but the volume has no NTFS file system")
+                    let name = run.node().config().new_file_system();
+                    let reason = format!("Windows reported success, but the volume has no {name} file system");
+                    OperationError::precondition(reason)
                 })?)
             }
         }
     }
-}
 
-impl FormatVolume {
     /// Returns whether the volume is raw, determined under the lock of its disk. Called again right before formatting,
     /// because another program may have formatted the volume.
     fn needs_format(&self, run: Run<'_>) -> RunResult<bool> {
@@ -71,14 +90,14 @@ impl FormatVolume {
         let detected = readings::file_system::detect(run.host(), self.volume);
         match readings::file_system::or_reported(run, self.volume, detected)? {
             FileSystem::Raw => node_volumes::refuse_volume(run.without_provider(), self.volume).map(|()| true),
-            FileSystem::Ntfs => Ok(false),
-            FileSystem::Other(name) => failed_precondition(format!(
+            FileSystem::Named(name) if ["NTFS", run.node().config().new_file_system()].contains(&&*name) => Ok(false),
+            FileSystem::Named(name) => failed_precondition(format!(
                 "the volume has the file system {name}, which csi-proxy does not overwrite"
             )),
         }
     }
 
-    /// Waits until the volume has NTFS. Returns `None` if that takes too long.
+    /// Waits until the volume has the new file system. Returns `None` if that takes too long.
     fn wait_until_formatted(&self, run: Run<'_>, timeout: Duration) -> RunResult<Option<()>> {
         let mut unreadable = None;
         let formatted = run.host().poll(timeout, || -> RunResult<_> {
@@ -90,7 +109,7 @@ impl FormatVolume {
             match found {
                 Ok(found) => {
                     unreadable = None;
-                    Ok((found == FileSystem::Ntfs).then_some(()))
+                    Ok((found == FileSystem::Named(run.node().config().new_file_system().to_owned())).then_some(()))
                 }
                 // The new file system may be on the medium before it is mounted.
                 Err(error) if error.inconclusive().is_some() || error.code.is_none() => {
@@ -105,4 +124,32 @@ impl FormatVolume {
             (formatted, _) => Ok(formatted),
         }
     }
+}
+
+/// Grants the accounts of the configuration the right to change everything on a volume whose formatting was recorded, and
+/// removes the record. Leaves every other volume as it is. The disk is locked.
+pub(crate) fn grant_access(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
+    let (os, writers) = (run.os(), &run.node().config().format_writers);
+    let (key, name) = (U16String::from_str(msft_storage::BEING_FORMATTED), volume.to_windows());
+    if writers.is_empty() {
+        return Ok(());
+    }
+    match os.registry_text(&key, &name) {
+        Err(OsError::FILE_NOT_FOUND) => return Ok(()),
+        recorded => recorded?,
+    };
+    run.begin_mutation()?;
+    let grant = || {
+        let root = os.open(&volume.root(), &OPEN_FOR_ACCESS_LIST)?;
+        // Without a list, everyone has all rights.
+        let Some(mut entries) = root.security_descriptor()?.entries else { return Ok(()) };
+        let entry = |sid| AccessEntry { kind: EntryKind::Allow, flags: INHERITED, rights: MODIFY, sid };
+        // Present already if this is a repetition.
+        entries.retain(|entry| entry.rights != MODIFY || !writers.contains(&entry.sid));
+        entries.extend(writers.iter().cloned().map(entry));
+        root.set_access_list(&entries)
+    };
+    let reason = "the volume is formatted, but the access list of its root directory cannot be changed";
+    grant().map_err(|code| OperationError::of(code, reason))?;
+    Ok(os.delete_registry_value(&key, &name)?)
 }

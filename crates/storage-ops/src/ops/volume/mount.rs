@@ -11,6 +11,7 @@ use crate::host::Fallback;
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::ops::volume::disk_lock_key;
+use crate::ops::volume::format::grant_access;
 use crate::paths::opening::OPEN_NO_DELETE_SHARE;
 use crate::paths::refused_links;
 use crate::paths::working_directories::EntryRef;
@@ -53,6 +54,7 @@ impl Operation for MountVolume {
         readings::volume::locked_disk_of(run, self.volume)?;
         // A container must not get access to a volume that the node itself uses, such as the system volume.
         node_volumes::refuse_volume(run, self.volume)?;
+        grant_access(run, self.volume)?;
         let named = |error: OperationError| match error.code {
             Some(code) if ErrorClass::DirectoryMissing.contains(code) => {
                 OperationError { reason: format!("the directory {} does not exist ({})", self.target, code.0), ..error }

@@ -171,7 +171,8 @@ fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     };
     let extent = readings::volume::extent(run, volume)?;
     let length = u64::try_from(extent.length).unwrap_or_default();
-    if length < total.saturating_add(MIB) || readings::file_system::detect(run.host(), volume)? != FileSystem::Ntfs {
+    let ntfs = FileSystem::Named("NTFS".to_owned());
+    if length < total.saturating_add(MIB) || readings::file_system::detect(run.host(), volume)? != ntfs {
         return Ok(());
     }
     readings::volume::locked_disk_of(run, volume)?;
@@ -180,7 +181,12 @@ fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     let handle = volume::open(run.os(), volume, &OPEN_FOR_CHANGE)?;
     let size = file_system::full_size(&*handle)?;
     let (sector, cluster) = (i64::from(size.bytes_per_sector.max(512)), i64::from(size.sectors_per_unit.max(1)));
-    let sectors = extent.length / sector / cluster * cluster;
+    let clusters = extent.length / sector / cluster;
+    // One cluster may be missing: that of the backup boot sector. Windows refuses to grow a file system by less than another.
+    if u64::try_from(clusters).unwrap_or_default() <= size.total_units.saturating_add(1) {
+        return Ok(());
+    }
+    let sectors = clusters * cluster;
     Ok(buffer::send(&*handle, ControlCode::FSCTL_EXTEND_VOLUME, sectors.as_bytes()).map_err(|code| {
         OperationError::of(code, "the partition has grown, but the file system could not be extended")
     })?)

@@ -1,0 +1,178 @@
+//! Formatting with other settings than the default ones: file system, allocation unit size, and who may write to the root.
+
+use std::sync::Arc;
+
+use faults::{Fault, FaultAction, Probed, When};
+use os::abi::{AccessEntry, EntryKind};
+use os::{Access, NtPath, Open, Options, Os as _, OsError};
+use os_sim::Sim;
+use storage_ops::{Config, FormatVolume, Kind, Node, VolumeId};
+
+use crate::setup::{GIB, MOUNT, NoProbe, failing_once, mount, node_on, ntfs, refused, traced, volume_on};
+
+const FORMAT: &str = "wmi call MSFT_Volume.Format";
+
+/// ContainerUser.
+const WRITER: &str = "S-1-5-93-2-2";
+
+fn refs(allocation_unit: u32) -> Config {
+    Config::default().with(|c| {
+        c.format_refs = true;
+        c.format_allocation_unit = Some(allocation_unit);
+    })
+}
+
+fn writers() -> Config {
+    let format_writers = [WRITER, "S-1-5-32-545"].map(|sid| sid.parse().unwrap()).into();
+    Config::default().with(|c| c.format_writers = format_writers)
+}
+
+fn raw() -> (Sim, VolumeId) {
+    let sim = os_sim::node().disk(GIB).partitioned().dir(MOUNT).build();
+    let volume = volume_on(&node_on(&sim), 1);
+    (sim, volume)
+}
+
+/// Returns the access control list of the root of the volume on disk 1.
+fn root_list(sim: &Sim) -> Vec<AccessEntry> {
+    let root = NtPath::volume_root(sim.volume_on(1).unwrap().id);
+    let how = Open::existing(Access::READ_CONTROL, Options::DIRECTORY);
+    sim.process().open(&root, &how).unwrap().security_descriptor().unwrap().entries.unwrap()
+}
+
+/// Returns the list that Windows gives the root of a new volume, and after it the entries of the accounts of [`writers`].
+fn new_list() -> Vec<AccessEntry> {
+    let (sim, volume) = raw();
+    node_on(&sim).run(&FormatVolume { volume }).unwrap();
+    let mut entries = root_list(&sim);
+    assert!(entries.len() > 5);
+    entries.extend([WRITER, "S-1-5-32-545"].map(|sid| AccessEntry {
+        kind: EntryKind::Allow,
+        flags: 3,
+        rights: 0x13_01bf,
+        sid: sid.parse().unwrap(),
+    }));
+    entries
+}
+
+/// Returns a node that ends, as if the process died, at a call of `primitive`.
+fn dying(sim: &Sim, primitive: &'static str, when: When) -> Node {
+    let fault = Fault::each(move |call| call.primitive == primitive, when, FaultAction::Die);
+    Node::new(Arc::new(Probed::new(sim.process(), fault)), writers())
+}
+
+#[test]
+fn a_raw_volume_gets_the_file_system_and_the_allocation_unit_of_the_settings() {
+    for (config, file_system, cluster) in [
+        (Config::default(), "NTFS", 4096),
+        (Config::default().with(|c| c.format_allocation_unit = Some(65536)), "NTFS", 65536),
+        (refs(65536), "ReFS", 65536),
+    ] {
+        let (sim, volume) = raw();
+        let node = Node::new(sim.process(), config);
+        for _ in 0..2 {
+            node.run(&FormatVolume { volume }).unwrap();
+        }
+        let found = sim.volume_on(1).unwrap();
+        assert_eq!((found.file_system.as_deref(), found.cluster, found.formats), (Some(file_system), cluster, 1));
+    }
+}
+
+#[test]
+fn a_volume_that_has_ntfs_already_keeps_ntfs() {
+    let sim = ntfs().build();
+    let node = Node::new(sim.process(), refs(4096));
+    let (volume, before) = (volume_on(&node, 1), sim.snapshot());
+    node.run(&FormatVolume { volume }).unwrap();
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn an_allocation_unit_that_the_file_system_cannot_have_is_an_error_that_names_the_flag() {
+    let (sim, volume) = raw();
+    let node = Node::new(sim.process(), refs(8192));
+    let error = refused(&node, &FormatVolume { volume }, Kind::FailedPrecondition);
+    assert!(error.code() == Some(OsError(43000)) && error.to_string().contains("-format-allocation-unit"), "{error}");
+}
+
+#[test]
+fn the_accounts_of_the_settings_may_write_to_the_root_of_a_new_volume() {
+    let (sim, volume) = raw();
+    let node = Node::new(sim.process(), writers());
+    for _ in 0..2 {
+        node.run(&FormatVolume { volume }).unwrap();
+        assert_eq!(root_list(&sim), new_list());
+    }
+}
+
+#[test]
+fn the_access_list_of_an_older_volume_is_left_as_it_is() {
+    let sim = ntfs().dir(MOUNT).build();
+    let node = Node::new(sim.process(), writers());
+    let (volume, before) = (volume_on(&node, 1), root_list(&sim));
+    node.run(&FormatVolume { volume }).unwrap();
+    node.run(&mount(volume, MOUNT)).unwrap();
+    assert_eq!(root_list(&sim), before);
+}
+
+#[test]
+fn the_access_list_is_set_after_a_restart_if_the_daemon_died_before() {
+    for (primitive, when) in
+        [(FORMAT, When::After), ("set_access_list", When::Before), ("set_access_list", When::After)]
+    {
+        for mounts in [true, false] {
+            let (sim, volume) = raw();
+            dying(&sim, primitive, when).run(&FormatVolume { volume }).unwrap_err();
+            let node = Node::new(sim.process(), writers());
+            if mounts {
+                // Drivers ask IsVolumeFormatted first, and then do not call FormatVolume again.
+                node.run(&mount(volume, MOUNT)).unwrap();
+            } else {
+                node.run(&FormatVolume { volume }).unwrap();
+            }
+            assert_eq!(root_list(&sim), new_list(), "{primitive}");
+            assert_eq!(sim.volume_on(1).unwrap().formats, 1);
+        }
+    }
+}
+
+#[test]
+fn a_volume_whose_formatting_has_not_begun_is_not_recorded() {
+    // The device reports a raw volume, and the storage provider NTFS.
+    let sim = ntfs().dir(MOUNT).build();
+    let volume = volume_on(&node_on(&sim), 1);
+    let raw = Fault::each(
+        |call| call.primitive == "query_fs Attribute",
+        When::Before,
+        FaultAction::Fail(OsError::UNRECOGNIZED_VOLUME),
+    );
+    let node = Node::new(Arc::new(Probed::new(sim.process(), raw)), writers());
+    let before = root_list(&sim);
+    node.run(&FormatVolume { volume }).unwrap_err();
+    Node::new(sim.process(), writers()).run(&mount(volume, MOUNT)).unwrap();
+    assert_eq!(root_list(&sim), before);
+}
+
+#[test]
+fn a_list_that_cannot_be_set_is_an_error_and_a_retry_sets_it() {
+    let (sim, volume) = raw();
+    let fault = failing_once("set_access_list", OsError::ACCESS_DENIED);
+    let node = Node::new(Arc::new(Probed::new(sim.process(), fault)), writers());
+    let error = refused(&node, &FormatVolume { volume }, Kind::PermissionDenied);
+    assert!(error.to_string().contains("the access list of its root directory cannot be changed"), "{error}");
+    node.run(&FormatVolume { volume }).unwrap();
+    assert_eq!(root_list(&sim), new_list());
+}
+
+#[test]
+fn without_such_accounts_formatting_and_mounting_make_no_further_calls() {
+    let (sim, volume) = raw();
+    let (node, trace) = traced(&sim, NoProbe);
+    node.run(&FormatVolume { volume }).unwrap();
+    node.run(&mount(volume, MOUNT)).unwrap();
+    for primitive in
+        ["set_volatile_text", "registry_text", "delete_registry_value", "security_descriptor", "set_access_list"]
+    {
+        assert_eq!(trace.counts().of(primitive), 0, "{primitive}");
+    }
+}
