@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 
@@ -52,16 +51,4 @@ func TestTheExampleIsAdmitted(t *testing.T) {
 	if pods.refusal(t, created, "pods", kustomize(t, "admission", "")) == "" {
 		t.Error("admitted without the role")
 	}
-}
-
-// The image has the programs that `cargo xtask windows build` builds, and a base image of a fixed version.
-func TestTheContainerfileCopiesThePrograms(t *testing.T) {
-	instruction := regexp.MustCompile(`(?m)^[A-Z]+ .*$`)
-	found := instruction.FindAllString(read(t, "deploy/Containerfile"), -1)
-	expect(t, "instructions", found, []string{
-		"FROM mcr.microsoft.com/oss/kubernetes/windows-host-process-containers-base-image:v1.0.0",
-		"COPY dist/csi-proxy.exe csi-proxy.exe",
-		"COPY dist/csi-proxyctl.exe csi-proxyctl.exe",
-		`ENTRYPOINT ["csi-proxy.exe"]`,
-	})
 }

@@ -31,9 +31,8 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     let grpc_go = workspace::target().join("go/grpc-go-server");
     let mut go = Command::new("go");
     go.current_dir(workspace::root().join("verify/bench/go")).args(["build", "-o"]).arg(&grpc_go).arg("./server");
-    if !process::succeeds(&mut cargo)? || !process::succeeds(&mut go)? {
-        return Err("the programs of the race do not build".into());
-    }
+    process::must_succeed(&mut cargo)?;
+    process::must_succeed(&mut go)?;
     let release = workspace::target().join("release");
     let mut race = Command::new(release.join(PACKAGE));
     race.arg("race").args(&options.options).arg("--simulator").arg(release.join(windows::SIMULATOR));

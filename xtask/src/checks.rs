@@ -4,6 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use cargo_metadata::Package;
+
 use crate::summary::Summary;
 use crate::{Error, docs, lint, process, setup, windows, workspace};
 
@@ -94,31 +96,31 @@ fn packages(name: &str) -> Summary {
     }
 }
 
-/// Makes a workspace of the unpacked packages, in which they depend on each other, and returns its folder. The check of
-/// `cargo package` itself unpacks each version only once, so it may compile the sources of an earlier commit. For the same
-/// reason the files get the time of now: in the archives all have one time, and cargo compiles only what is newer.
-fn unpacked_packages() -> Result<PathBuf, Error> {
+/// Packages what can be published on crates.io, and returns the archives.
+pub(crate) fn package() -> Result<Vec<PathBuf>, Error> {
     let metadata = workspace::metadata()?;
     let published: Vec<_> =
         metadata.workspace_packages().into_iter().filter(|package| lint::publish::is_published(package)).collect();
     let mut cargo = workspace::cargo();
     cargo.args(["package", "--quiet", "--locked", "--offline", "--allow-dirty", "--no-verify"]);
-    cargo.args(published.iter().flat_map(|package| ["--package", package.name.as_str()]));
-    if !process::succeeds(&mut cargo)? {
-        return Err("cargo package failed".into());
-    }
+    process::must_succeed(cargo.args(published.iter().flat_map(|package| ["--package", package.name.as_str()])))?;
+    let archive = |package: &Package| format!("package/{}-{}.crate", package.name, package.version);
+    Ok(published.into_iter().map(|package| workspace::target().join(archive(package))).collect())
+}
+
+/// Makes a workspace of the unpacked packages, in which they depend on each other, and returns its folder. The check of
+/// `cargo package` itself unpacks each version only once, so it may compile the sources of an earlier commit. For the same
+/// reason the files get the time of now: in the archives all have one time, and cargo compiles only what is newer.
+fn unpacked_packages() -> Result<PathBuf, Error> {
     let folder = workspace::target().join("packages");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder)?;
     let mut patches = Vec::new();
-    for package in published {
-        let unpacked = format!("{}-{}", package.name, package.version);
-        let archive = workspace::target().join(format!("package/{unpacked}.crate"));
-        let mut tar = Command::new("tar");
-        if !process::succeeds(tar.arg("-xmzf").arg(&archive).arg("-C").arg(&folder))? {
-            return Err(format!("{} cannot be unpacked", archive.display()).into());
-        }
-        patches.push(format!("{} = {{ path = \"{unpacked}\" }}\n", package.name));
+    for archive in package()? {
+        process::must_succeed(Command::new("tar").arg("-xmzf").arg(&archive).arg("-C").arg(&folder))?;
+        let unpacked = archive.file_stem().unwrap_or_default().to_string_lossy();
+        let name = unpacked.rsplit_once('-').map_or("", |(name, _)| name);
+        patches.push(format!("{name} = {{ path = \"{unpacked}\" }}\n"));
     }
     let patches = patches.concat();
     let manifest = format!("[workspace]\nresolver = \"3\"\nmembers = [\"csi-proxy-*\"]\n[patch.crates-io]\n{patches}");
@@ -143,9 +145,24 @@ fn source_rules(name: &str) -> Summary {
     }
 }
 
-/// Checks the workflows with actionlint, which needs Go. xtask/tests/powershell.rs parses their scripts.
+/// Checks the workflows with actionlint, which needs Go, and with zizmor, which needs Python. xtask/tests/powershell.rs parses
+/// their scripts.
 fn workflows(name: &str) -> Summary {
-    let program = match setup::actionlint() {
+    let mut summary = actionlint(name);
+    summary += match setup::python_programs("lint") {
+        Ok(programs) => {
+            // What is less severe includes a syntax that this actionlint does not know.
+            let mut zizmor = Command::new(programs.join("zizmor"));
+            zizmor.current_dir(workspace::root()).args(["--offline", "--quiet", "--min-severity=medium", ".github"]);
+            Summary::of_check("zizmor", &mut zizmor)
+        }
+        Err(reason) => Summary::skipped("zizmor", &reason.to_string()),
+    };
+    summary
+}
+
+fn actionlint(name: &str) -> Summary {
+    let program = match setup::go_tool("actionlint") {
         Ok(program) => program,
         Err(reason) => return Summary::skipped(name, &reason.to_string()),
     };
@@ -168,7 +185,21 @@ fn dependencies(name: &str) -> Summary {
     let mut deny = Command::new(program);
     deny.current_dir(workspace::root()).args(["--offline", "check", "bans", "licenses", "sources"]);
     let mut summary = Summary::of_check(name, &mut deny);
-    let reason = "the database is fetched from the network; run `cargo deny check advisories`";
+    let reason = "`cargo xtask verify` fetches the database; an advisory of last night must not stop another change";
     summary += Summary::skipped(&format!("{name} advisories"), reason);
     summary
+}
+
+/// Checks the dependencies against the database of known vulnerabilities, if it can be fetched.
+pub(crate) fn advisories() -> Result<Summary, Error> {
+    let program = setup::cargo_tool("cargo-deny")?;
+    let deny = |words: [&str; 2]| {
+        let mut deny = Command::new(&program);
+        deny.current_dir(workspace::root()).args(words);
+        deny
+    };
+    if !process::succeeds(&mut deny(["fetch", "db"]))? {
+        return Ok(Summary::skipped("advisories", "the database of RustSec cannot be fetched"));
+    }
+    Ok(Summary::of_check("advisories", &mut deny(["check", "advisories"])))
 }

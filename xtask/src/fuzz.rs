@@ -38,9 +38,7 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     }
     let chosen = if options.targets.is_empty() { all } else { options.targets.clone() };
     let fuzzer = setup::cargo_tool("cargo-fuzz")?;
-    if !process::succeeds(command(&fuzzer, "build").args(TARGET_DIR))? {
-        return Err("the fuzz targets do not build".into());
-    }
+    process::must_succeed(command(&fuzzer, "build").args(TARGET_DIR))?;
     let seconds = (options.seconds / u64::try_from(chosen.len())?).max(1);
     let mut summary = Summary::default();
     for name in chosen {

@@ -2,8 +2,11 @@
 //!
 //! They run as `cargo xtask lint` and as a test of this package, so that `cargo test` checks them as well.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use cargo_metadata::Package;
 
 use crate::{Error, workspace};
 
@@ -41,6 +44,7 @@ fn breaches() -> Result<Vec<String>, Error> {
     let root = workspace::root();
     let mut breaches = crate_deps::breaches(&crate_deps::dependencies(&packages)?);
     breaches.extend(publish::breaches(&packages));
+    breaches.extend(undescribed(&packages, &fs::read_to_string(root.join(DEPENDENCIES))?));
     let sources = sources()?;
     breaches.extend(layers::breaches(&sources));
     breaches.extend(names::breaches(&sources, |path| root.join(path).exists()));
@@ -51,6 +55,16 @@ fn breaches() -> Result<Vec<String>, Error> {
         breaches.extend(cfg::breaches(source, is_crate_root));
     }
     Ok(breaches)
+}
+
+/// The page that says why each dependency on another project is there.
+const DEPENDENCIES: &str = "docs/dependencies.md";
+
+/// Returns a breach for each dependency on another project that its page does not name.
+fn undescribed(packages: &[&Package], page: &str) -> BTreeSet<String> {
+    let theirs = packages.iter().flat_map(|package| &package.dependencies).filter(|found| found.path.is_none());
+    let missing = theirs.filter(|found| !page.contains(&format!("`{}`", found.name)));
+    missing.map(|found| format!("{DEPENDENCIES}: does not say why {} is there", found.name)).collect()
 }
 
 /// Reads the tree's sources, manifests and documents.
@@ -94,6 +108,14 @@ mod tests {
         }
         let breaches = super::breaches().expect("cargo metadata and git ls-files");
         assert!(breaches.is_empty(), "{}", breaches.join("\n"));
+    }
+
+    #[test]
+    fn a_dependency_without_a_reason_is_detected() {
+        let metadata = crate::workspace::metadata().expect("cargo metadata");
+        let page = std::fs::read_to_string(crate::workspace::root().join(super::DEPENDENCIES)).expect("the page");
+        let breaches = super::undescribed(&metadata.workspace_packages(), &page.replace("`tokio`", ""));
+        assert_eq!(breaches.into_iter().collect::<Vec<_>>(), ["docs/dependencies.md: does not say why tokio is there"]);
     }
 
     pub(super) fn source(path: &str, text: &str) -> Source {

@@ -20,6 +20,7 @@ mod mutants;
 mod parity;
 mod process;
 mod prove;
+mod release;
 mod sensitivity;
 mod setup;
 mod soak;

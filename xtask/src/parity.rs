@@ -52,9 +52,7 @@ pub(crate) fn compare(calls: usize, seed: Option<u64>) -> Result<Summary, Error>
         Err(reason) => return skipped(&reason),
     };
     let mut build = workspace::cargo();
-    if !process::succeeds(build.args(["build", "--bin", "parity"]))? {
-        return Err("verify/parity does not build".into());
-    }
+    process::must_succeed(build.args(["build", "--bin", "parity"]))?;
     let mut parity = Command::new(workspace::target().join("debug/parity"));
     parity.args(["--calls", &calls.to_string()]).args(seed.map(|seed| format!("--seed={seed}")));
     parity.arg("--wine").arg(own_prefix.loader()).arg("--client").arg(client);

@@ -7,6 +7,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::Error;
+
 /// How long a test program may print nothing before it is killed.
 pub(crate) const SILENCE_OF_TESTS: Duration = Duration::from_mins(5);
 /// How long a compiler or another check may print nothing before it is killed.
@@ -20,6 +22,11 @@ const POLL: Duration = Duration::from_millis(500);
 pub(crate) fn succeeds(command: &mut Command) -> io::Result<bool> {
     print(command);
     Ok(command.status()?.success())
+}
+
+/// Runs a command as [`succeeds`] does. A command that fails is an error.
+pub(crate) fn must_succeed(command: &mut Command) -> Result<(), Error> {
+    if succeeds(command)? { Ok(()) } else { Err(format!("`{}` failed", typed(command)).into()) }
 }
 
 /// How a program ended.

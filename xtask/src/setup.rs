@@ -11,7 +11,7 @@ use crate::{Error, process, windows, wine, workspace};
 
 /// Programs that builds and tests run, and the Debian packages that contain them. Packages of one group are installed
 /// together, so that a package that does not exist affects no other group.
-const PROGRAMS: [&[(&str, &str)]; 3] = [
+const PROGRAMS: [&[(&str, &str)]; 4] = [
     &[
         ("sg_inq", "sg3-utils"),
         ("dmidecode", "dmidecode"),
@@ -22,10 +22,15 @@ const PROGRAMS: [&[(&str, &str)]; 3] = [
         ("mkfs.btrfs", "btrfs-progs"),
         ("mkfs.ntfs", "ntfs-3g"),
         ("curl", "curl"),
+        ("hivexml", "libhivex-bin"),
     ],
     &[("valgrind", "valgrind")],
     &[("git", "git")],
+    &[("shellcheck", "shellcheck")], // for actionlint
 ];
+
+/// skopeo reads images back; llvm-windres compiles resources for arm64. Each with its package.
+const RELEASE_PROGRAMS: [(&str, &str); 2] = [("skopeo", "skopeo"), ("llvm-windres", "llvm")];
 
 /// Installs what all tests need. Prints what cannot be installed.
 pub(crate) fn for_tests() {
@@ -38,7 +43,7 @@ pub(crate) fn for_tests() {
         report(install_promtool());
     }
     for_windows_programs();
-    report(install_python_packages());
+    report(python_programs("python-client").map(drop));
 }
 
 /// Installs what builds and runs Windows programs.
@@ -47,6 +52,12 @@ pub(crate) fn for_windows_programs() {
         let linker = missing_packages(&[(windows::LINKER, windows::LINKER_PACKAGE)]);
         report(install_debian_packages(vec![linker, windows::missing_packages(), wine::missing_packages()]));
     }
+}
+
+/// Installs what makes a release.
+pub(crate) fn for_releases() {
+    for_windows_programs();
+    report(install_debian_packages(vec![missing_packages(&RELEASE_PROGRAMS)]));
 }
 
 fn missing_packages(programs: &[(&str, &'static str)]) -> Vec<&'static str> {
@@ -100,38 +111,38 @@ fn apt_get() -> Option<&'static [&'static str]> {
 
 /// Returns the Python interpreter that has the packages of the Python client, if it is installed.
 pub(crate) fn python() -> Option<PathBuf> {
-    let inside = if std::env::consts::OS == "windows" { "Scripts/python.exe" } else { "bin/python" };
-    let python = python_folder().join(inside);
+    let python = python_folder("python-client").join(format!("python{}", std::env::consts::EXE_SUFFIX));
     python.is_file().then_some(python)
 }
 
-fn python_folder() -> PathBuf {
-    workspace::target().join("python-venv")
+/// Returns the folder of the programs of an environment.
+fn python_folder(name: &str) -> PathBuf {
+    tools().join(name).join(if std::env::consts::OS == "windows" { "Scripts" } else { "bin" })
 }
 
-fn install_python_packages() -> Result<(), Error> {
-    let requirements = workspace::root().join("verify/python-client/requirements.txt");
+/// Returns the folder of the programs in the Python packages that `verify/<name>/requirements.txt` lists, after installing
+/// those that are missing.
+pub(crate) fn python_programs(name: &str) -> Result<PathBuf, Error> {
+    let requirements = workspace::root().join("verify").join(name).join("requirements.txt");
     let wanted = fs::read_to_string(&requirements)?;
-    let folder = python_folder();
+    let (folder, programs) = (tools().join(name), python_folder(name));
     let stamp = folder.join("requirements.txt");
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
-        return Ok(());
+        return Ok(programs);
     }
-    if !process::succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))? {
-        return Err("the Python client will be skipped: `python3 -m venv` failed".into());
-    }
-    let mut pip = Command::new(python().ok_or("`python3 -m venv` made no interpreter")?);
+    process::must_succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+    let mut pip = Command::new(programs.join("python"));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&requirements);
-    if !process::succeeds(&mut pip)? {
+    if let Err(error) = process::must_succeed(&mut pip) {
         fs::remove_dir_all(&folder)?;
-        return Err("the Python client will be skipped: pip failed".into());
+        return Err(error);
     }
     fs::write(&stamp, wanted)?;
-    Ok(())
+    Ok(programs)
 }
 
 /// Returns the folder of the programs that are installed here.
-fn tools() -> PathBuf {
+pub(crate) fn tools() -> PathBuf {
     workspace::target().join("tools")
 }
 
@@ -152,17 +163,12 @@ fn install_promtool() -> Result<(), Error> {
     // The user _apt, as which root downloads otherwise, may not write to the folder.
     download.args(["-qq", "-o", "APT::Sandbox::User=root", "download", "prometheus"]).current_dir(&folder);
     let script = "dpkg-deb --extract prometheus_*.deb . && rm prometheus_*.deb";
-    let unpacked = process::succeeds(&mut download)?
-        && process::succeeds(Command::new("sh").args(["-c", script]).current_dir(&folder))?;
-    if unpacked {
-        Ok(())
-    } else {
-        Err("the tests of the alert rules will be skipped: promtool is not installed".into())
-    }
+    process::must_succeed(&mut download)?;
+    process::must_succeed(Command::new("sh").args(["-c", script]).current_dir(&folder))
 }
 
 /// The programs of which a debug build is installed, in less than half the time, with these optional features alone.
-const SMALL: [(&str, &str); 2] = [("cargo-deny", ""), ("mdbook", "search")];
+const SMALL: [(&str, &str); 3] = [("cargo-auditable", ""), ("cargo-deny", ""), ("mdbook", "search")];
 
 /// Returns a program that is published on crates.io, such as `cargo-fuzz`, after installing it if it is missing.
 pub(crate) fn cargo_tool(name: &str) -> Result<PathBuf, Error> {
@@ -181,22 +187,27 @@ pub(crate) fn cargo_tool(name: &str) -> Result<PathBuf, Error> {
     installed_by(&mut install, installed)
 }
 
-/// The linter of GitHub workflows. A version of its own is used, as newer ones report more.
-const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
+/// Programs in Go. A version of its own is used, as newer linters report more.
+const GO_TOOLS: [(&str, &str); 3] = [
+    ("actionlint", "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"),
+    ("helm", "helm.sh/helm/v4/cmd/helm@v4.3.1"),
+    ("oras", "oras.land/oras/cmd/oras@v1.3.6"),
+];
 
-/// Returns the program actionlint, after installing it if it is missing. It needs Go.
-pub(crate) fn actionlint() -> Result<PathBuf, Error> {
+/// Returns one of [`GO_TOOLS`], after installing it if it is missing. It needs Go.
+pub(crate) fn go_tool(name: &str) -> Result<PathBuf, Error> {
     let folder = tools().join("bin");
-    let program = folder.join(format!("actionlint{}", std::env::consts::EXE_SUFFIX));
+    let program = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     if program.is_file() {
         return Ok(program);
     }
     if process::find("go").is_none() {
         return Err("go is not installed".into());
     }
-    installed_by(Command::new("go").args(["install", ACTIONLINT]).env("GOBIN", &folder), program)
+    let (_, module) = GO_TOOLS.iter().find(|(known, _)| *known == name).ok_or("an unknown program")?;
+    installed_by(Command::new("go").args(["install", module]).env("GOBIN", &folder).env("GOFLAGS", ""), program)
 }
 
 fn installed_by(install: &mut Command, program: PathBuf) -> Result<PathBuf, Error> {
-    if process::succeeds(install)? { Ok(program) } else { Err(format!("`{}` failed", process::typed(install)).into()) }
+    process::must_succeed(install).map(|()| program)
 }

@@ -4,7 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::summary::Summary;
 use crate::{
-    Error, bench, ci, docs, facts, fuzz, lint, mutants, parity, prove, sensitivity, setup, soak, test, verify, windows,
+    Error, bench, ci, docs, facts, fuzz, lint, mutants, parity, prove, release, sensitivity, setup, soak, test, verify,
+    windows,
 };
 
 #[derive(Parser)]
@@ -20,8 +21,10 @@ pub(crate) enum Task {
     Test(test::Options),
     /// Run what a change must pass: checks of format, lints, docs and dependencies, all tests, counts of costs
     Ci,
-    /// Run the deep checks: prove, parity, sensitivity, soak, fuzz, bench, mutants. Takes hours
+    /// Run the deep checks: advisories, prove, parity, sensitivity, soak, fuzz, bench, mutants. Takes hours
     Verify,
+    /// Make the files of a release in dist/release, from this checkout, without Docker and secrets
+    Release(release::Options),
     /// Check the rules of this source tree: dependencies between packages, file sizes, unsafe code, cfg, names in docs
     Lint,
     /// Make the documentation as a site with mdBook, in target/site/book
@@ -55,6 +58,7 @@ impl Task {
             Self::Facts(_) | Self::Parity(_) | Self::Soak(_) | Self::Bench(_) | Self::Windows(_) => {
                 setup::for_windows_programs();
             }
+            Self::Release(_) => setup::for_releases(),
             Self::Lint | Self::Docs | Self::Prove(_) | Self::Sensitivity | Self::Mutants(_) | Self::Fuzz(_) => {}
         }
     }
@@ -64,6 +68,7 @@ impl Task {
             Self::Test(options) => Ok(test::task(options)),
             Self::Ci => Ok(ci::run()),
             Self::Verify => Ok(verify::run()),
+            Self::Release(options) => release::run(options),
             Self::Lint => Ok(Summary::of_result("lint", lint::run())),
             Self::Docs => Ok(Summary::of_result("docs", docs::run())),
             Self::Prove(options) => Ok(prove::run(options)),

@@ -107,8 +107,6 @@ pub(crate) fn simulator() -> Result<PathBuf, Error> {
 pub(crate) fn debug_program(program: &str, test: &str) -> Result<PathBuf, Error> {
     let mut cargo = workspace::cargo();
     cargo.args(["test", "--workspace", "--no-run", "--test", test]);
-    if !process::succeeds(&mut cargo)? {
-        return Err(format!("`{}` failed", process::typed(&cargo)).into());
-    }
+    process::must_succeed(&mut cargo)?;
     Ok(workspace::target().join("debug").join(format!("{program}{}", std::env::consts::EXE_SUFFIX)))
 }

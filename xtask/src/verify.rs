@@ -2,12 +2,13 @@
 //! called resolved.
 
 use crate::summary::Summary;
-use crate::{Error, bench, fuzz, mutants, parity, prove, sensitivity, soak};
+use crate::{Error, bench, checks, fuzz, mutants, parity, prove, sensitivity, soak};
 
 /// A deep check by its name.
 type Check = (&'static str, fn() -> Result<Summary, Error>);
 
-const ALL: [Check; 7] = [
+const ALL: [Check; 8] = [
+    ("advisories", checks::advisories),
     ("prove", || Ok(prove::run(&prove::Options::default()))),
     ("parity", || parity::compare(parity::CALLS, None)),
     ("sensitivity", || Ok(sensitivity::run())),

@@ -35,7 +35,7 @@ pub(crate) enum Task {
     Driver(driver::Options),
 }
 
-const TARGET: &str = "x86_64-pc-windows-gnu";
+pub(crate) const TARGET: &str = "x86_64-pc-windows-gnu";
 pub(crate) const LINKER: &str = "x86_64-w64-mingw32-gcc";
 /// The Debian package of the linker.
 pub(crate) const LINKER_PACKAGE: &str = "gcc-mingw-w64-x86-64";
@@ -44,9 +44,9 @@ const PACKAGES: [&str; 7] =
     [facts::PACKAGE, "csi-proxy-os-win32", "csi-proxy-transport", DAEMON, SIMULATOR, soak::PACKAGE, bench::PACKAGE];
 const DAEMON: &str = "csi-proxy";
 pub(crate) const SIMULATOR: &str = "csi-proxy-sim";
-const ADMIN_TOOL: &str = "csi-proxyctl";
+pub(crate) const ADMIN_TOOL: &str = "csi-proxyctl";
 /// The packages whose programs are shipped.
-const SHIPPED_PACKAGES: [&str; 2] = [DAEMON, ADMIN_TOOL];
+pub(crate) const SHIPPED_PACKAGES: [&str; 2] = [DAEMON, ADMIN_TOOL];
 /// The profile of the shipped programs, and the name of its folder.
 const SHIPPED: &str = "dist";
 /// The largest size of a program in bytes.
@@ -69,46 +69,71 @@ pub(crate) fn run(task: &Task) -> Result<Summary, Error> {
 /// Builds the programs of [`SHIPPED_PACKAGES`] into dist/, optimised, stripped and statically linked, and checks their
 /// size, that they cannot start other programs, and that they have their resources.
 fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
-    build_as_shipped(toolchain)?;
+    let built = build_as_shipped(toolchain.cargo("build"), toolchain, TARGET, &SHIPPED_PACKAGES)?;
     let dist = workspace::root().join("dist");
     fs::create_dir_all(&dist)?;
     for name in programs(&workspace::metadata()?) {
         let program = dist.join(&name);
-        fs::copy(toolchain.folder(SHIPPED).join(&name), &program)?;
-        let size = program.metadata()?.len();
-        println!("{}: {}", program.display(), megabytes(size));
-        if size > LARGEST {
-            let (size, largest) = (megabytes(size), megabytes(LARGEST));
-            return Err(format!("{} has {size}, the limit is {largest}", program.display()).into());
-        }
-        let file = fs::read(&program)?;
-        if let Some(missing) = missing_resource(&file, &name) {
-            return Err(format!("{} has no {missing}", program.display()).into());
-        }
-        let starting = imports_that_start_programs(&file)?;
-        if !starting.is_empty() {
-            return Err(format!("{} imports {}", program.display(), starting.join(", ")).into());
-        }
+        fs::copy(built.join(&name), &program)?;
+        check_shipped(&program, &name)?;
     }
     Ok(dist.join(format!("{DAEMON}.exe")))
 }
 
-/// Builds the shipped programs with their profile.
-fn build_as_shipped(toolchain: Toolchain) -> Result<(), Error> {
-    let mut cargo = toolchain.cargo("build");
-    cargo.args(["--profile", SHIPPED]).args(SHIPPED_PACKAGES.iter().flat_map(|package| ["-p", package]));
+/// Checks the size, the resources and the imports of a shipped program, whose own name is `name`.
+pub(crate) fn check_shipped(program: &Path, name: &str) -> Result<(), Error> {
+    let file = fs::read(program)?;
+    let (size, largest) = (u64::try_from(file.len())?, megabytes(LARGEST));
+    println!("{}: {}, at most {largest}", program.display(), megabytes(size));
+    if size > LARGEST {
+        return Err(format!("{} is larger than {largest}", program.display()).into());
+    }
+    if let Some(missing) = missing_resource(&file, name, &workspace::version()?) {
+        return Err(format!("{} has no {missing}", program.display()).into());
+    }
+    let starting = imports_that_start_programs(&file)?;
+    if !starting.is_empty() {
+        return Err(format!("{} imports {}", program.display(), starting.join(", ")).into());
+    }
+    Ok(())
+}
+
+/// Builds packages for a target with the profile of the shipped programs, so that the same sources give the same programs
+/// in any folder: the paths of the folders are replaced, and the header has no time. Returns the folder of the programs.
+pub(crate) fn build_as_shipped(
+    mut cargo: Command,
+    toolchain: Toolchain,
+    target: &str,
+    packages: &[&str],
+) -> Result<PathBuf, Error> {
+    cargo.args(["--profile", SHIPPED]).args(packages.iter().flat_map(|package| ["-p", package]));
+    let home = std::env::home_dir().unwrap_or_default();
+    let cargo_home = std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
+    let folders = [(cargo_home, "cargo"), (workspace::root(), "csi-proxy"), (workspace::target(), "csi-proxy/target")];
     // Link the C runtime statically: nodes do not have its redistributable package installed.
-    toolchain.set_rustflags(&mut cargo, "-C target-feature=+crt-static");
-    if process::succeeds(&mut cargo)? { Ok(()) } else { Err(format!("{} failed", process::typed(&cargo)).into()) }
+    let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
+    flags.extend(folders.map(|(folder, name)| format!("--remap-path-prefix={}=/{name}", folder.display())));
+    if target == TARGET && toolchain != Toolchain::Windows {
+        flags.push("-Clink-arg=-Wl,--no-insert-timestamp".to_owned());
+    }
+    if toolchain == Toolchain::Debian && target.ends_with("-musl") {
+        // Its package has no C library for this target; zig has one.
+        flags.push("-Clink-self-contained=no".to_owned());
+    }
+    // In this variable, unlike in RUSTFLAGS, a folder may contain spaces.
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+    process::must_succeed(cargo.env("CSI_PROXY_VERSION", workspace::version()?))?;
+    Ok(toolchain.folder(target, SHIPPED))
 }
 
 /// Returns which of its resources a program does not have.
-fn missing_resource(file: &[u8], name: &str) -> Option<&'static str> {
+fn missing_resource(file: &[u8], name: &str, version: &str) -> Option<&'static str> {
     let contains = |part: &[u8]| file.windows(part.len()).any(|bytes| bytes == part);
-    // A text of the version resource: its key and its value in UTF-16.
-    let text: Vec<u8> = format!("OriginalFilename\0{name}\0").encode_utf16().flat_map(u16::to_le_bytes).collect();
-    if !contains(&text) {
-        return Some("version resource");
+    // Texts of the version resource: their keys and values in UTF-16.
+    for text in [format!("OriginalFilename\0{name}\0"), format!("ProductVersion\0{version}\0")] {
+        if !contains(&text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>()) {
+            return Some("version resource");
+        }
     }
     (!contains(br#"<requestedExecutionLevel level="asInvoker""#)).then_some("manifest")
 }
@@ -250,20 +275,17 @@ pub(crate) fn debug_program(package: &str, program: &str) -> Result<PathBuf, NoD
     let toolchain = Toolchain::find().map_err(NoDaemon::NoCompiler)?;
     let mut cargo = toolchain.cargo("test");
     cargo.args(packages()).arg("--no-run");
-    match process::succeeds(&mut cargo) {
-        Ok(true) => Ok(toolchain.folder("debug").join(format!("{program}.exe"))),
-        _ => Err(NoDaemon::Broken(format!("`{}` failed", process::typed(&cargo)))),
-    }
+    process::must_succeed(&mut cargo).map_err(|error| NoDaemon::Broken(error.to_string()))?;
+    Ok(toolchain.folder(TARGET, "debug").join(format!("{program}.exe")))
 }
 
 /// Returns the program of a package in its release build.
 pub(crate) fn release_program(package: &str) -> Result<PathBuf, NoDaemon> {
     let toolchain = Toolchain::find().map_err(NoDaemon::NoCompiler)?;
     let mut cargo = toolchain.cargo("build");
-    match process::succeeds(cargo.args(["--release", "-p", package])) {
-        Ok(true) => Ok(toolchain.folder("release").join(format!("{package}.exe"))),
-        _ => Err(NoDaemon::Broken(format!("`{}` failed", process::typed(&cargo)))),
-    }
+    cargo.args(["--release", "-p", package]);
+    process::must_succeed(&mut cargo).map_err(|error| NoDaemon::Broken(error.to_string()))?;
+    Ok(toolchain.folder(TARGET, "release").join(format!("{package}.exe")))
 }
 
 /// Returns `-p <package>` for each package with Windows code, and the feature that only tests use.
@@ -280,22 +302,19 @@ fn programs(metadata: &Metadata) -> Vec<String> {
     targets.filter(|target| target.is_bin()).map(|target| format!("{}.exe", target.name)).collect()
 }
 
-/// Returns the name of cargo's environment variable for a setting of the Windows target.
-fn variable(setting: &str) -> String {
-    format!("CARGO_TARGET_{}_{setting}", TARGET.to_uppercase().replace('-', "_"))
-}
-
 /// Returns the Debian packages of the missing compiler; none if a compiler is installed.
 pub(crate) fn missing_packages() -> Vec<&'static str> {
-    match Toolchain::installed() {
+    match Toolchain::installed(TARGET) {
         Some(_) => Vec::new(),
         None => vec!["rustc-web", "cargo-web", "rust-web-src", "rust-web-clippy"],
     }
 }
 
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+
 /// A toolchain that builds Windows programs on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Toolchain {
+pub(crate) enum Toolchain {
     /// The cargo that runs this program, on Windows.
     Windows,
     /// The cargo that runs this program, which has the target's standard library.
@@ -311,7 +330,7 @@ impl Toolchain {
             return Ok(Self::Windows);
         }
         let missing = missing_packages();
-        match Self::installed().filter(|_| process::find(LINKER).is_some()) {
+        match Self::installed(TARGET).filter(|_| process::find(LINKER).is_some()) {
             Some(toolchain) => Ok(toolchain),
             None => Err(format!(
                 "no compiler for {TARGET}: install it with `rustup target add {TARGET}` and install mingw, or on Debian \
@@ -321,26 +340,40 @@ impl Toolchain {
         }
     }
 
-    fn installed() -> Option<Self> {
-        let library = process::output(Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]));
+    /// Returns the toolchain that has the standard library of a target, or its sources.
+    pub(crate) fn installed(target: &str) -> Option<Self> {
+        let library = process::output(Command::new("rustc").args(["--print", "target-libdir", "--target", target]));
         if library.is_some_and(|folder| has_standard_library(Path::new(&folder))) {
             return Some(Self::Rustup);
         }
-        let sysroot = process::output(Command::new("/usr/bin/rustc").args(["--print", "sysroot"]))?;
+        let sysroot = process::output(Command::new(DEBIAN_RUSTC).args(["--print", "sysroot"]))?;
         let sources = Path::new(&sysroot).join("lib/rustlib/src/rust/library/std/Cargo.toml");
         (sources.is_file() && Path::new("/usr/bin/cargo").is_file()).then_some(Self::Debian)
     }
 
+    /// The compiler's program.
+    pub(crate) fn rustc(self) -> &'static str {
+        if self == Self::Debian { DEBIAN_RUSTC } else { "rustc" }
+    }
+
     /// Returns `cargo <verb>` for the Windows target, in the source tree.
     fn cargo(self, verb: &str) -> Command {
+        self.cargo_for(TARGET, &[verb])
+    }
+
+    /// Returns `cargo <words>` for a target, in the source tree.
+    pub(crate) fn cargo_for(self, target: &str, words: &[&str]) -> Command {
         let mut cargo = match self {
             Self::Windows | Self::Rustup => workspace::cargo(),
-            Self::Debian => debian_cargo(verb),
+            Self::Debian => debian_cargo(words[0]),
         };
-        cargo.arg(verb);
+        cargo.args(words);
         if self != Self::Windows {
             // A separate folder: two compilers that share one rebuild everything each time they take turns.
-            cargo.args(["--target", TARGET]).env("CARGO_TARGET_DIR", Self::target()).env(variable("LINKER"), LINKER);
+            cargo.args(["--target", target]).env("CARGO_TARGET_DIR", Self::target());
+        }
+        if self != Self::Windows && target == TARGET {
+            cargo.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER", LINKER);
         }
         if self == Self::Debian {
             cargo.arg("-Zbuild-std");
@@ -349,20 +382,15 @@ impl Toolchain {
     }
 
     /// Returns the folder of the programs that a profile builds.
-    fn folder(self, profile: &str) -> PathBuf {
+    fn folder(self, target: &str, profile: &str) -> PathBuf {
         match self {
             Self::Windows => workspace::target().join(profile),
-            Self::Rustup | Self::Debian => Self::target().join(TARGET).join(profile),
+            Self::Rustup | Self::Debian => Self::target().join(target).join(profile),
         }
     }
 
     fn target() -> PathBuf {
         workspace::target().join("windows")
-    }
-
-    fn set_rustflags(self, cargo: &mut Command, flags: &str) {
-        let name = if self == Self::Windows { "RUSTFLAGS".into() } else { variable("RUSTFLAGS") };
-        cargo.env(name, flags);
     }
 }
 
@@ -396,7 +424,7 @@ fn debian_cargo(verb: &str) -> Command {
         .current_dir(workspace::root())
         .env_remove("LD_LIBRARY_PATH")
         .env("CARGO", "/usr/bin/cargo")
-        .env("RUSTC", "/usr/bin/rustc")
+        .env("RUSTC", DEBIAN_RUSTC)
         .env("RUSTDOC", "/usr/bin/rustdoc")
         // Stable compilers refuse -Zbuild-std. It is safe here because the library sources are of the same version.
         .env("RUSTC_BOOTSTRAP", "1");
@@ -411,10 +439,12 @@ mod tests {
     fn a_program_without_its_version_or_manifest_is_detected() {
         let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
         let manifest = br#"<requestedExecutionLevel level="asInvoker" uiAccess="false"/>"#;
-        let version = utf16("\u{1}OriginalFilename\0a.exe\0");
-        assert_eq!(missing_resource(&[&version, &manifest[..]].concat(), "a.exe"), None);
-        assert_eq!(missing_resource(&[&version, &manifest[..]].concat(), "b.exe"), Some("version resource"));
-        assert_eq!(missing_resource(&version, "a.exe"), Some("manifest"));
+        let version = utf16("\u{1}OriginalFilename\0a.exe\0ProductVersion\00.1.0+abc\0");
+        let all = [&version, &manifest[..]].concat();
+        assert_eq!(missing_resource(&all, "a.exe", "0.1.0+abc"), None);
+        assert_eq!(missing_resource(&all, "b.exe", "0.1.0+abc"), Some("version resource"));
+        assert_eq!(missing_resource(&all, "a.exe", "0.1.0"), Some("version resource"));
+        assert_eq!(missing_resource(&version, "a.exe", "0.1.0+abc"), Some("manifest"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use cargo_metadata::{Metadata, MetadataCommand};
 
-use crate::process;
+use crate::{Error, process};
 
 /// The root folder of the source tree.
 pub(crate) fn root() -> PathBuf {
@@ -39,14 +39,26 @@ pub(crate) fn metadata() -> Result<Metadata, cargo_metadata::Error> {
     MetadataCommand::new().current_dir(root()).no_deps().exec()
 }
 
+/// Returns the version of the programs: that of the packages, and the commit if the tree is a checkout.
+pub(crate) fn version() -> Result<String, Error> {
+    let packages = metadata()?.packages;
+    let version = &packages.iter().find(|package| package.name == "csi-proxy").ok_or("no package csi-proxy")?.version;
+    let commit = git(&["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]);
+    Ok(commit.map_or_else(|| version.to_string(), |commit| format!("{version}+{commit}")))
+}
+
+/// Returns what git prints in the source tree, or `None` if there is no git or the tree is not a checkout.
+pub(crate) fn git(arguments: &[&str]) -> Option<String> {
+    let mut git = Command::new("git");
+    // In a container, the checkout can belong to another user, which git refuses by default.
+    git.args(["-c", "safe.directory=*"]).args(arguments).current_dir(root()).env("TZ", "UTC");
+    process::output(&mut git)
+}
+
 /// Lists the files of the source tree that git does not ignore, relative to [`root`]. Returns `None` if there is no git
 /// or the tree is not a checkout.
 pub(crate) fn files() -> Option<Vec<PathBuf>> {
-    let mut git = Command::new("git");
-    // In a container, the checkout can belong to another user, which git refuses by default.
-    git.args(["-c", "safe.directory=*"]);
-    git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root());
-    let listed = process::output(&mut git)?;
+    let listed = git(&["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
     let mut files: Vec<PathBuf> = listed.split('\0').filter(|file| !file.is_empty()).map(PathBuf::from).collect();
     // During a merge, a file in conflict is listed several times.
     files.dedup();

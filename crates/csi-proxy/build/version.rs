@@ -6,8 +6,8 @@
 use std::env;
 use std::process::Command;
 
-/// Sets `CSI_PROXY_VERSION` for the compiler, and returns it. The environment variable `CSI_PROXY_COMMIT` names the commit; without it, git
-/// does; without either, the version is that of the package alone.
+/// Sets `CSI_PROXY_VERSION` for the compiler, and returns it. The environment variable `CSI_PROXY_COMMIT` names the commit;
+/// without it, git does; without either, the version is that of the package alone.
 pub(crate) fn set() -> String {
     println!("cargo:rerun-if-env-changed=CSI_PROXY_COMMIT");
     // Each commit and each checkout of another one changes this file.

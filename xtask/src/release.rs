@@ -1,0 +1,157 @@
+//! `cargo xtask release`: makes the files of a release in dist/release, from a checkout, without Docker and secrets.
+//!
+//! The same commit and compilers give the same files in any folder: docs/releases.md lists the files and describes how to
+//! repeat a release. Whatever needs a secret, such as a signature, is left to .github/workflows/release.yml.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+
+use crate::summary::Summary;
+use crate::{Error, checks, process, setup, workspace};
+
+mod contents;
+mod hive;
+mod images;
+mod programs;
+mod sbom;
+
+use programs::Platform;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Make only the programs and images of this platform, such as windows-amd64
+    #[arg(long)]
+    platform: Option<String>,
+    /// Take the programs from this folder, such as signed ones, instead of building them
+    #[arg(long)]
+    programs: Option<PathBuf>,
+    /// Make the release again in a clone in another folder, and compare all files
+    #[arg(long)]
+    twice: bool,
+}
+
+/// The folder of the files of the release.
+fn folder() -> PathBuf {
+    workspace::root().join("dist/release")
+}
+
+/// The folder of files from which those of the release are made.
+fn parts() -> PathBuf {
+    workspace::target().join("release-parts")
+}
+
+pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
+    for folder in [folder(), parts()] {
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder)?;
+    }
+    let mut sum = Summary::default();
+    let is_wanted = |platform: &&Platform| options.platform.as_ref().is_none_or(|name| name == platform.name);
+    let wanted: Vec<_> = programs::PLATFORMS.iter().filter(is_wanted).collect();
+    for platform in &wanted {
+        sum += Summary::of_step(platform.name, || programs::make(platform, options.programs.as_deref()));
+    }
+    sum += Summary::of_step("images", || images::make(&wanted));
+    sum += Summary::of_step("SBOM", sbom::make);
+    if options.platform.is_none() {
+        sum += Summary::of_step("chart", images::make_chart);
+        sum += Summary::of_step("crates", crates);
+        sum += Summary::of_step("contents", contents::check);
+    }
+    fs::write(folder().join("RELEASE-NOTES.md"), notes()?)?;
+    let sums = files()?.into_iter().map(|name| Ok(format!("{}  {name}\n", sha256(&folder().join(&name))?)));
+    fs::write(folder().join("SHA256SUMS"), sums.collect::<Result<String, Error>>()?)?;
+    if options.twice && sum.is_success() {
+        sum += Summary::of_step("the same release in another folder", || again(options));
+    }
+    Ok(sum)
+}
+
+/// Packages the crates that are published on crates.io.
+fn crates() -> Result<Summary, Error> {
+    for archive in checks::package()? {
+        fs::copy(&archive, folder().join(archive.file_name().unwrap_or_default()))?;
+    }
+    Ok(Summary::passed())
+}
+
+/// Returns the part of CHANGELOG.md on this version, or on unreleased changes, and with what the programs were built.
+fn notes() -> Result<String, Error> {
+    let (version, number) = (workspace::version()?, number()?);
+    let changes = fs::read_to_string(workspace::root().join("CHANGELOG.md"))?;
+    let after = |title: &str| changes.split_once(&format!("\n## [{title}]"))?.1.split_once('\n');
+    let section = |title: &str| Some(after(title)?.1.split("\n## [").next()?.trim());
+    let section = section(&number).or_else(|| section("Unreleased")).ok_or("CHANGELOG.md has no section")?;
+    let compilers = programs::compilers().join("\n");
+    Ok(format!("# csi-proxy {version}\n\n{section}\n\n### Built with\n\n```\n{compilers}\n```\n"))
+}
+
+/// The version without the commit: a tag of an image must not contain a plus sign.
+fn number() -> Result<String, Error> {
+    Ok(workspace::version()?.split('+').next().unwrap_or_default().to_owned())
+}
+
+/// Returns the names of the files of the release, in order.
+fn files() -> Result<Vec<String>, Error> {
+    files_in(&folder())
+}
+
+fn files_in(folder: &Path) -> Result<Vec<String>, Error> {
+    let entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    let mut names: Vec<_> = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    Ok(names)
+}
+
+fn sha256(file: &Path) -> Result<String, Error> {
+    let line = process::output(Command::new("sha256sum").arg("--zero").arg(file)).ok_or("sha256sum failed")?;
+    Ok(line.split_whitespace().next().unwrap_or_default().to_owned())
+}
+
+/// Returns the time of the commit, such as `2026-11-26T18:37:00Z`. All times in the release are this time.
+fn commit_time() -> Result<String, Error> {
+    let time = workspace::git(&["log", "-1", "--date=format-local:%Y-%m-%dT%H:%M:%SZ", "--format=%cd"]);
+    time.ok_or_else(|| "a release is made from a git checkout".into())
+}
+
+/// Makes a tar archive of the contents of a folder, the same for the same contents.
+fn tar(contents: &Path, archive: &Path) -> Result<(), Error> {
+    let mut tar = Command::new("tar");
+    tar.args(["--format=ustar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=755"]);
+    tar.arg(format!("--mtime={}", commit_time()?)).arg("-cf").arg(archive).arg("-C").arg(contents);
+    process::must_succeed(tar.args(files_in(contents)?))
+}
+
+/// Makes the release again from a clone, with the same tools, and compares all files.
+fn again(options: &Options) -> Result<Summary, Error> {
+    let clone = workspace::target().join("another/folder/for the same release");
+    let _ = fs::remove_dir_all(&clone);
+    let mut git = Command::new("git");
+    process::must_succeed(git.args(["clone", "--quiet", "--no-hardlinks"]).arg(workspace::root()).arg(&clone))?;
+    fs::create_dir_all(clone.join("target"))?;
+    process::must_succeed(Command::new("ln").arg("-s").arg(setup::tools()).arg(clone.join("target")))?;
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(&clone).env_remove("CARGO_TARGET_DIR").args(["xtask", "release"]);
+    cargo.args(options.platform.iter().map(|name| format!("--platform={name}")));
+    process::must_succeed(&mut cargo)?;
+    let mut diff = Command::new("diff");
+    diff.arg("--recursive").arg(folder()).arg(clone.join("dist/release"));
+    Ok(Summary::of_check("the same release in another folder", &mut diff))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_notes_have_the_changes_alone() {
+        if crate::workspace::files().is_none() {
+            println!("skipped: the_notes_have_the_changes_alone: the tree is not a git checkout");
+            return;
+        }
+        let notes = super::notes().expect("CHANGELOG.md");
+        assert!(notes.contains("### Added\n"), "{notes}");
+        assert_eq!(notes.matches("\n## ").count(), 0, "{notes}");
+    }
+}

@@ -1,0 +1,39 @@
+//! What the archives of a release contain: only what `contents.txt` lists. `BLESS=1` renews the list.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+use super::{files, files_in, folder, number, parts};
+use crate::summary::Summary;
+use crate::{Error, process, workspace};
+
+/// Compares with the list. A file that could not be made here may be missing.
+pub(super) fn check() -> Result<Summary, Error> {
+    let list = workspace::root().join("xtask/src/release/contents.txt");
+    let found = found()?;
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&list, found.iter().map(|line| format!("{line}\n")).collect::<String>())?;
+    }
+    let listed = fs::read_to_string(&list)?;
+    let unlisted: Vec<_> = found.iter().filter(|line| !listed.lines().any(|other| other == *line)).collect();
+    unlisted.iter().for_each(|line| println!("{} does not list: {line}", list.display()));
+    Ok(Summary::of_result("contents", Ok(unlisted.is_empty())))
+}
+
+/// Returns the files of the release and what is in them, without versions. Of a crate, the folders.
+fn found() -> Result<BTreeSet<String>, Error> {
+    let mut found: BTreeSet<_> = files()?.into_iter().collect();
+    let layers = files_in(&parts())?.into_iter().filter(|name| name.ends_with(".tar")).map(|name| parts().join(name));
+    let packed = files()?.into_iter().filter(|name| name.ends_with("gz") || name.ends_with(".crate"));
+    for archive in packed.map(|name| folder().join(name)).chain(layers) {
+        let name = archive.file_name().unwrap_or_default().to_string_lossy();
+        let depth = if name.ends_with(".crate") { 2 } else { usize::MAX };
+        let entries = process::output(Command::new("tar").arg("-tf").arg(&archive)).ok_or("tar failed")?;
+        for entry in entries.lines().filter(|entry| !entry.ends_with('/')) {
+            found.insert(format!("{name}: {}", entry.split('/').take(depth).collect::<Vec<_>>().join("/")));
+        }
+    }
+    let number = number()?;
+    Ok(found.iter().map(|line| line.replace(&number, "VERSION")).collect())
+}

@@ -1,0 +1,91 @@
+//! The programs of a release, for each platform.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use super::folder;
+use crate::summary::Summary;
+use crate::windows::{self, Toolchain};
+use crate::{Error, process, setup, workspace};
+
+pub(super) struct Platform {
+    /// `<system>-<architecture>` in the terms of OCI images, such as `windows-amd64`.
+    pub(super) name: &'static str,
+    target: &'static str,
+    /// The packages, whose programs have the same names. The first one is what an image runs.
+    pub(super) packages: [&'static str; 2],
+}
+
+const ON_LINUX: [&str; 2] = [windows::SIMULATOR, windows::ADMIN_TOOL];
+
+pub(super) const PLATFORMS: [Platform; 4] = [
+    Platform { name: "windows-amd64", target: windows::TARGET, packages: windows::SHIPPED_PACKAGES },
+    Platform { name: "windows-arm64", target: "aarch64-pc-windows-gnullvm", packages: windows::SHIPPED_PACKAGES },
+    Platform { name: "linux-amd64", target: "x86_64-unknown-linux-musl", packages: ON_LINUX },
+    Platform { name: "linux-arm64", target: "aarch64-unknown-linux-musl", packages: ON_LINUX },
+];
+
+impl Platform {
+    pub(super) fn system(&self) -> &'static str {
+        self.name.split('-').next().unwrap_or_default()
+    }
+
+    pub(super) fn architecture(&self) -> &'static str {
+        self.name.split('-').nth(1).unwrap_or_default()
+    }
+
+    /// Returns the name of a program's file on a node, and its path in the release.
+    pub(super) fn files(&self, package: &str) -> [String; 2] {
+        let suffix = if self.system() == "windows" { ".exe" } else { "" };
+        let released = folder().join(format!("{package}-{}{suffix}", self.name));
+        [format!("{package}{suffix}"), released.to_string_lossy().into_owned()]
+    }
+
+    pub(super) fn is_made(&self) -> bool {
+        self.packages.iter().all(|package| Path::new(&self.files(package)[1]).is_file())
+    }
+}
+
+/// Builds the programs of a platform, or takes them from the folder `given`.
+pub(super) fn make(platform: &Platform, given: Option<&Path>) -> Result<Summary, Error> {
+    let built = match (given, Toolchain::installed(platform.target)) {
+        (Some(_), _) => PathBuf::new(),
+        (None, Some(toolchain)) => build(platform, toolchain)?,
+        (None, None) => {
+            let reason = format!("run `rustup target add {}`", platform.target);
+            return Ok(Summary::skipped(&format!("programs for {}", platform.name), &reason));
+        }
+    };
+    for package in platform.packages {
+        let [name, released] = platform.files(package);
+        let given = given.map(|folder| folder.join(Path::new(&released).file_name().unwrap_or_default()));
+        fs::copy(given.unwrap_or_else(|| built.join(&name)), &released)?;
+        if platform.system() == "windows" {
+            windows::check_shipped(Path::new(&released), &name)?;
+        } else if platform.architecture() == "amd64" && env::consts::ARCH == "x86_64" {
+            let printed = process::output(Command::new(&released).arg("--version"));
+            if printed != Some(format!("{package} {}", workspace::version()?)) {
+                return Err(format!("{released} --version printed {printed:?}").into());
+            }
+        }
+    }
+    Ok(Summary::passed())
+}
+
+/// Builds with the data of `cargo auditable`. Except for mingw's target, zig is the linker, and has the C library.
+fn build(platform: &Platform, toolchain: Toolchain) -> Result<PathBuf, Error> {
+    let folders = [setup::python_programs("release")?, setup::cargo_tool("cargo-auditable")?.with_file_name("")];
+    let verb = if platform.target == windows::TARGET { "build" } else { "zigbuild" };
+    let mut cargo = toolchain.cargo_for(platform.target, &["auditable", verb]);
+    let path = env::var_os("PATH").unwrap_or_default();
+    cargo.env("PATH", env::join_paths(folders.into_iter().chain(env::split_paths(&path)))?);
+    windows::build_as_shipped(cargo, toolchain, platform.target, &platform.packages)
+}
+
+/// Returns the versions of the compiler and the linker of the Windows programs.
+pub(super) fn compilers() -> Vec<String> {
+    let rustc = Toolchain::installed(windows::TARGET).map_or("rustc", Toolchain::rustc);
+    let version = |program| process::output(Command::new(program).arg("--version"))?.lines().next().map(str::to_owned);
+    [rustc, windows::LINKER].into_iter().filter_map(version).collect()
+}
