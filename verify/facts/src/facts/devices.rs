@@ -103,8 +103,8 @@ pub struct DiskIdentity {
     pub bus: u32,
     /// The size in bytes.
     pub size: i64,
-    /// The descriptor of the device, with its serial number, and that of its page 83 identifiers, in hexadecimal.
-    pub descriptors: String,
+    /// The descriptor of the device, with its serial number, and that of its page 83 identifiers.
+    pub descriptors: Vec<u8>,
 }
 
 impl DiskIdentity {
@@ -115,14 +115,13 @@ impl DiskIdentity {
         let (head, _) = StorageDeviceDescriptor::read_from_prefix(&descriptors).map_err(|_| OsError::BAD_LENGTH)?;
         let size = ask::<LengthInformation>(&*disk, ControlCode::DISK_GET_LENGTH_INFO)?.length;
         descriptors.extend(property(&*disk, StoragePropertyQuery::DEVICE_ID, ENOUGH).unwrap_or_default());
-        let descriptors = descriptors.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self { bus: head.bus_type, size, descriptors })
     }
 }
 
 impl fmt::Display for DiskIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.bus, self.size, self.descriptors)
+        write!(f, "{} {} {:x?}", self.bus, self.size, self.descriptors)
     }
 }
 
