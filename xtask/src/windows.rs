@@ -40,11 +40,20 @@ pub(crate) const LINKER: &str = "x86_64-w64-mingw32-gcc";
 /// The Debian package of the linker.
 pub(crate) const LINKER_PACKAGE: &str = "gcc-mingw-w64-x86-64";
 /// The packages with code that only Windows runs.
-const PACKAGES: [&str; 7] =
-    [facts::PACKAGE, "csi-proxy-os-win32", "csi-proxy-transport", DAEMON, SIMULATOR, soak::PACKAGE, bench::PACKAGE];
+const PACKAGES: [&str; 8] = [
+    facts::PACKAGE,
+    "csi-proxy-os-win32",
+    "csi-proxy-transport",
+    DAEMON,
+    SIMULATOR,
+    SELFTEST,
+    soak::PACKAGE,
+    bench::PACKAGE,
+];
 const DAEMON: &str = "csi-proxy";
 pub(crate) const SIMULATOR: &str = "csi-proxy-sim";
 pub(crate) const ADMIN_TOOL: &str = "csi-proxyctl";
+const SELFTEST: &str = "csi-proxy-selftest";
 /// The packages whose programs are shipped.
 pub(crate) const SHIPPED_PACKAGES: [&str; 2] = [DAEMON, ADMIN_TOOL];
 /// The profile of the shipped programs, and the name of its folder.

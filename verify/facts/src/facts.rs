@@ -41,6 +41,8 @@ mod wmi_volume;
 
 use crate::fact::Fact;
 
+pub use devices::DiskIdentity;
+
 /// The facts in the order of docs/facts.md.
 const MODULES: &[&[Fact]] = &[
     open::FACTS,

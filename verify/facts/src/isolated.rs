@@ -3,33 +3,73 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::process::{self, Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use std::{env, io, thread};
+use std::{env, io, panic, thread};
 
-/// The results by the ids of the facts, as [`result`](crate::page::result) writes them.
-pub(crate) type Results = BTreeMap<String, String>;
+use crate::fact::Fact;
+use crate::node::{System, TestNode};
+use crate::outcome::{Outcome, check};
+use crate::{SimulatedNode, local_node};
+
+/// The results by the ids of the facts: each an [`Outcome`](crate::Outcome) as text.
+pub type Results = BTreeMap<String, String>;
 
 /// How long a check may take.
 const LONGEST: Duration = Duration::from_mins(2);
+/// The result of a check that had no time left.
+const NO_TIME: &str = "missing: time for this check";
 const ERROR_INTERNAL_ERROR: i32 = 1359;
 
-/// Checks all facts on this machine and calls `found` with each id and result.
-pub(crate) fn check_all(mut found: impl FnMut(&str, String)) -> io::Result<()> {
+/// Checks facts on this machine, with more variables in the environment, and calls `found` with each id and result, which is
+/// what [`check_one`] printed. The program that runs must call [`check_one`] if its arguments are `one` and an id. After
+/// `longest`, no check runs any more.
+pub fn check_each(
+    facts: &[Fact],
+    environment: &[(String, String)],
+    longest: Duration,
+    mut found: impl FnMut(&str, &str),
+) -> io::Result<()> {
     let program = env::current_exe()?;
+    let begun = Instant::now();
     // A file, because a process that a check leaves behind could keep a pipe open.
     let output = env::temp_dir().join(format!("csi-proxy-facts-{}.txt", process::id()));
-    for fact in facts::all() {
+    for fact in facts {
+        let left = longest.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            found(fact.id, NO_TIME);
+            continue;
+        }
         let mut one = Command::new(&program);
-        one.args(["one", fact.id]).stdin(Stdio::null()).stdout(File::create(&output)?).stderr(Stdio::null());
-        let ended = end_of(start(&mut one)?, LONGEST)?;
+        one.args(["one", fact.id]).envs(environment.iter().cloned());
+        one.stdin(Stdio::null()).stdout(File::create(&output)?).stderr(Stdio::null());
+        let ended = end_of(start(&mut one)?, LONGEST.min(left))?;
         let printed = fs::read_to_string(&output)?;
         match (ended, fact.wine_differs().filter(|_| is_wine())) {
-            (None, _) => found(fact.id, printed.trim().to_owned()),
-            (Some(_), Some(differs)) => found(fact.id, format!("differs: {differs}")),
-            (Some(end), None) => found(fact.id, format!("FAILS: the check {end}")),
+            (None, _) => found(fact.id, printed.trim()),
+            (Some(_), Some(differs)) => found(fact.id, &format!("differs: {differs}")),
+            (Some(_), None) if begun.elapsed() >= longest => found(fact.id, NO_TIME),
+            (Some(end), None) => found(fact.id, &format!("FAILS: the check {end}")),
         }
     }
     fs::remove_file(&output)
+}
+
+/// Checks the fact with this id on this machine, or on a simulated node if it runs neither Windows nor Wine. Prints the
+/// outcome; if the fact does not hold, with the file and line of the assertion, such as `disk.rs:120`.
+pub fn check_one(facts: &[Fact], id: &str) {
+    static PLACE: OnceLock<String> = OnceLock::new();
+    panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(|place| format!("{}:{}", place.file(), place.line())).unwrap_or_default();
+        let _ = PLACE.set(place.rsplit(['/', '\\']).next().unwrap_or_default().to_owned());
+    }));
+    let fact = facts.iter().find(|fact| fact.id == id).expect("the id of a fact");
+    let node = local_node().unwrap_or_else(|| Box::new(SimulatedNode::new()) as Box<dyn TestNode>);
+    let outcome = match (check(fact, &*node), PLACE.get()) {
+        (Outcome::Fails(why), Some(place)) => Outcome::Fails(format!("{place}: {why}")),
+        (outcome, _) => outcome,
+    };
+    println!("{outcome}");
 }
 
 /// Starts a process. Under Wine, a process cannot be started now and then on a busy machine, with ERROR_INTERNAL_ERROR.
@@ -43,7 +83,7 @@ fn start(command: &mut Command) -> io::Result<Child> {
 
 /// Returns whether this machine runs Wine.
 fn is_wine() -> bool {
-    facts::local_node().is_some_and(|node| node.system() == facts::System::Wine)
+    local_node().is_some_and(|node| node.system() == System::Wine)
 }
 
 /// Waits until a process ends. Returns `None` if it succeeded, and otherwise how it ended.
@@ -60,12 +100,6 @@ fn end_of(mut child: Child, longest: Duration) -> io::Result<Option<String>> {
         }
         thread::sleep(Duration::from_millis(10));
     }
-}
-
-/// Parses the lines of `facts local`: id, tab, result.
-pub(crate) fn parse(lines: &str) -> Results {
-    let pairs = lines.lines().filter_map(|line| line.trim_end().split_once('\t'));
-    pairs.map(|(id, result)| (id.to_owned(), result.to_owned())).collect()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 
 mod fact;
 mod facts;
+mod isolated;
 mod local;
 mod network;
 mod node;
@@ -18,7 +19,8 @@ mod preparation;
 mod simulated;
 
 pub use fact::Fact;
-pub use facts::all;
+pub use facts::{DiskIdentity, all};
+pub use isolated::{Results, check_each, check_one};
 pub use local::local_node;
 pub use network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
 pub use node::{Directory, DiskKind, RemovedDisk, System, TestDisk, TestNode, TestVolume, VolumeKind, missing};

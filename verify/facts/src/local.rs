@@ -3,7 +3,9 @@
 //! A check may overwrite a disk, so variables of the environment name the disks for tests by their numbers:
 //! `CSI_PROXY_FACTS_DISK_RAW=2`, `CSI_PROXY_FACTS_VOLUME_NTFS=3`. The kinds of disks are `RAW`, `MBR`, `SUPERFLOPPY`,
 //! `NOPAGE83`, `NOSERIAL` and `FOURKN`; the kinds of volumes are `NTFS`, `FAT32`, `REFS`, `RAW`, `SHORT`, `NTFS4KN`,
-//! `SHORT4KN`, `SPANNED`, `BITLOCKER`, `RECOGNIZED` and `UNREADABLE`. A check is skipped if no variable names its object.
+//! `SHORT4KN`, `HALF`, `SPANNED`, `BITLOCKER`, `RECOGNIZED` and `UNREADABLE`. A check is skipped if no variable names its object.
+//! If `CSI_PROXY_FACTS_IDENTITY_DISK_RAW` and so on are set too, each to a [`DiskIdentity`](crate::DiskIdentity) as text, a
+//! check fails before it touches a disk with another identity: the number may mean another disk by then.
 //!
 //! Variables also name the objects on the network. `CSI_PROXY_FACTS_SMB_HOST`, `_SMB_SHARES` (two names, with a comma
 //! between them), `_SMB_USER_1`, `_SMB_PASSWORD_1`, `_SMB_USER_2` and `_SMB_PASSWORD_2` describe an SMB server;

@@ -65,6 +65,8 @@ pub enum VolumeKind {
     Ntfs4Kn,
     /// NTFS on such a disk, smaller than its partition.
     Short4Kn,
+    /// NTFS, in a partition of a gibibyte on a disk that has room for more.
+    Half,
     /// NTFS over two disks.
     Spanned,
     /// Locked by BitLocker.
@@ -123,6 +125,9 @@ pub trait TestNode {
 
     /// The primitives.
     fn os(&self) -> &dyn Os;
+
+    /// Returns the primitives, for a program that keeps them.
+    fn process(&self) -> Arc<dyn Os>;
 
     /// Returns the primitives as a process sees them whose account has not the privilege to create symbolic links.
     fn os_without_symlink_privilege(&self) -> Arc<dyn Os> {

@@ -1,5 +1,6 @@
 //! Running a check and naming its outcome.
 
+use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
 
 use crate::fact::Fact;
@@ -16,6 +17,19 @@ pub enum Outcome {
     Missing(String),
     /// The fact does not hold: the message of the check.
     Fails(String),
+}
+
+impl fmt::Display for Outcome {
+    /// Writes the outcome as one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, text) = match self {
+            Self::Holds => ("holds", ""),
+            Self::Differs(how) => ("differs: ", *how),
+            Self::Missing(what) => ("missing: ", what.as_str()),
+            Self::Fails(why) => ("FAILS: ", why.as_str()),
+        };
+        write!(f, "{kind}{}", text.replace(['\r', '\n', '\t'], " "))
+    }
 }
 
 /// Checks a fact on a node.

@@ -1,22 +1,9 @@
 //! The results in docs/facts.md: the systems in parentheses after the id of each fact, and the table that counts them.
 
-use facts::Outcome;
-
-use crate::isolated::Results;
+use facts::Results;
 
 /// The systems, in the order of the page.
 const SYSTEMS: [&str; 3] = ["simulator", "Wine", "Windows"];
-
-/// Writes an outcome as one line.
-pub(crate) fn result(outcome: &Outcome) -> String {
-    let line = match outcome {
-        Outcome::Holds => "holds".to_owned(),
-        Outcome::Differs(how) => format!("differs: {how}"),
-        Outcome::Missing(what) => format!("missing: {what}"),
-        Outcome::Fails(why) => format!("FAILS: {why}"),
-    };
-    line.replace(['\r', '\n', '\t'], " ")
-}
 
 /// Prints the results that are not "holds", and how many there are. Returns whether no check failed.
 pub(crate) fn print(system: &str, results: &Results) -> bool {

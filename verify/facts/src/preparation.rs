@@ -8,6 +8,7 @@ pub fn diskpart_script(kind: &str, disk: u32) -> Option<String> {
         "DISK_MBR" => &["convert mbr", "create partition primary"],
         "VOLUME_RAW" => &["convert gpt", "create partition primary"],
         "VOLUME_NTFS" | "VOLUME_NTFS4KN" => &["convert gpt", "create partition primary", "format fs=ntfs quick"],
+        "VOLUME_HALF" => &["convert gpt", "create partition primary size=1024", "format fs=ntfs quick"],
         "VOLUME_FAT32" => &["convert gpt", "create partition primary", "format fs=fat32 quick"],
         "VOLUME_REFS" => &["convert gpt", "create partition primary", "format fs=refs quick"],
         _ => return None,

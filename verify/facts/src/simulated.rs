@@ -59,6 +59,10 @@ impl TestNode for SimulatedNode {
         &*self.os
     }
 
+    fn process(&self) -> Arc<dyn Os> {
+        Arc::clone(&self.os)
+    }
+
     fn os_without_symlink_privilege(&self) -> Arc<dyn Os> {
         self.sim.process_without_symlink_privilege()
     }
@@ -128,6 +132,9 @@ impl TestNode for SimulatedNode {
         }
         if matches!(kind, VolumeKind::Short | VolumeKind::Short4Kn) {
             disk.file_system_size = Some(GIB);
+        }
+        if kind == VolumeKind::Half {
+            disk.partition_size = Some(GIB);
         }
         if kind == VolumeKind::Spanned {
             let second = self.attach(&DiskDescription::new(10 * GIB));

@@ -1,12 +1,13 @@
 //! Requests to disks and volumes that the checks of several subjects make.
 
+use std::fmt;
 use std::time::Duration;
 
 use os::abi::{
     ControlCode, DiskAttributes, DriveLayout, FsAttributeInformation, LengthInformation, PartitionEntry,
-    SetDiskAttributes, StorageDeviceNumber, StoragePropertyQuery,
+    SetDiskAttributes, StorageDeviceDescriptor, StorageDeviceNumber, StoragePropertyQuery,
 };
-use os::{Access, FsInfo, Handle, NtPath, Open, Options, OsError, OsResult, Uuid};
+use os::{Access, FsInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, Uuid};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::node::{DiskKind, System, TestDisk, TestNode, missing};
@@ -93,6 +94,35 @@ pub(crate) fn property(device: &dyn Handle, property_id: u32, size: usize) -> Os
     let filled = device.control(ControlCode::STORAGE_QUERY_PROPERTY, query.as_bytes(), &mut buffer)?;
     buffer.truncate(filled);
     Ok(buffer)
+}
+
+/// What tells a disk from every other one as long as it is attached, whatever is on it and whatever its number is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskIdentity {
+    /// The bus (`STORAGE_BUS_TYPE`).
+    pub bus: u32,
+    /// The size in bytes.
+    pub size: i64,
+    /// The descriptor of the device, with its serial number, and that of its page 83 identifiers.
+    pub descriptors: Vec<u8>,
+}
+
+impl DiskIdentity {
+    /// Reads the identity of the disk with a number from its device.
+    pub fn of(os: &dyn Os, number: u32) -> OsResult<Self> {
+        let disk = os.open(&NtPath::disk(number), &Open::existing(Access::GENERIC_READ, Options::empty()))?;
+        let mut descriptors = property(&*disk, StoragePropertyQuery::DEVICE, ENOUGH)?;
+        let (head, _) = StorageDeviceDescriptor::read_from_prefix(&descriptors).map_err(|_| OsError::BAD_LENGTH)?;
+        let size = ask::<LengthInformation>(&*disk, ControlCode::DISK_GET_LENGTH_INFO)?.length;
+        descriptors.extend(property(&*disk, StoragePropertyQuery::DEVICE_ID, ENOUGH).unwrap_or_default());
+        Ok(Self { bus: head.bus_type, size, descriptors })
+    }
+}
+
+impl fmt::Display for DiskIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {:x?}", self.bus, self.size, self.descriptors)
+    }
 }
 
 /// Returns the name of the file system behind a handle.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
@@ -12,9 +13,9 @@ use os::abi::ControlCode;
 use os::{Access, NtPath, Open, Options, Os, OsError, OsResult, PathForm, U16Str, Uuid};
 use os_win32::Windows;
 
-use crate::diskpart_script;
 use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
 use crate::node::{DiskKind, System, TestDisk, TestNode, TestVolume, VolumeKind, missing};
+use crate::{DiskIdentity, diskpart_script};
 
 struct LocalNode {
     os: Windows,
@@ -49,6 +50,10 @@ impl TestNode for LocalNode {
 
     fn os(&self) -> &dyn Os {
         &self.os
+    }
+
+    fn process(&self) -> Arc<dyn Os> {
+        Arc::new(Windows::new())
     }
 
     fn new_directory(&self) -> String {
@@ -158,6 +163,10 @@ impl LocalNode {
     /// an earlier check may have used it.
     fn disk_number(&self, kind: &str) -> u32 {
         let disk = number(kind);
+        if let Ok(identity) = env::var(format!("CSI_PROXY_FACTS_IDENTITY_{kind}")) {
+            let found = DiskIdentity::of(&self.os, disk).map(|found| found.to_string());
+            assert_eq!(found, Ok(identity), "the disk for tests has gone");
+        }
         if !self.prepared.borrow_mut().insert(kind.to_owned()) {
             return disk;
         }

@@ -1,0 +1,107 @@
+//! What a run has found, without anything that names a machine, a disk or an account.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use os::{Os, OsError, U16String};
+use serde::{Deserialize, Serialize};
+
+/// The key of the registry with the version of Windows.
+const KEY: &str = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion";
+
+/// The content of a file in docs/evidence.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Evidence {
+    /// The version of csi-proxy.
+    pub version: String,
+    /// Windows, Wine or Simulator.
+    pub system: String,
+    /// The build of Windows, such as 20348.
+    pub build: String,
+    /// The edition, such as `ServerStandard`.
+    pub edition: String,
+    /// The kind of installation: `Server` or `Server Core`.
+    pub installation: String,
+    /// How long the run took.
+    pub seconds: u64,
+    /// The checks that succeeded.
+    pub holds: BTreeSet<String>,
+    /// The checks that failed, each with the line of its assertion and the codes of Windows.
+    pub fails: BTreeMap<String, String>,
+    /// The checks that did not run, by what they lacked.
+    pub not_run: BTreeMap<String, BTreeSet<String>>,
+    /// The fallbacks that the acceptance used, each as its call and the code of Windows.
+    pub fallbacks: BTreeSet<String>,
+}
+
+impl Evidence {
+    /// Creates an evidence without results about a system.
+    pub fn new(system: &str, os: &dyn Os) -> Self {
+        let read = |value: &str| os.registry_text(&U16String::from_str(KEY), &U16String::from_str(value));
+        let text = |value: &str| read(value).map_or("unknown".to_owned(), |text| text.to_string_lossy());
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            system: system.to_owned(),
+            build: text("CurrentBuildNumber"),
+            edition: text("EditionID"),
+            installation: text("InstallationType"),
+            seconds: 0,
+            holds: BTreeSet::new(),
+            fails: BTreeMap::new(),
+            not_run: BTreeMap::new(),
+            fallbacks: BTreeSet::new(),
+        }
+    }
+
+    /// Adds what a check printed: the fallbacks that it used, and in the last line its outcome.
+    pub fn add(&mut self, id: &str, printed: &str) {
+        let outcome = printed.lines().last().unwrap_or_default();
+        self.fallbacks.extend(printed.lines().filter_map(|line| line.strip_prefix("fallback ")).map(str::to_owned));
+        match outcome.split_once(": ") {
+            Some(("missing" | "differs", what)) => {
+                self.not_run.entry(what.to_owned()).or_default().insert(id.to_owned());
+            }
+            Some(("FAILS", why)) => {
+                self.fails.insert(id.to_owned(), anonymous(why));
+            }
+            _ if outcome == "holds" => {
+                self.holds.insert(id.to_owned());
+            }
+            _ => {
+                self.fails.insert(id.to_owned(), "printed no outcome".to_owned());
+            }
+        }
+    }
+}
+
+/// Returns the parts of a failure that cannot name anything: the line of the assertion, and error codes. A check that
+/// crashed or hung has only said so.
+fn anonymous(why: &str) -> String {
+    if why.starts_with("the check ") {
+        return why.to_owned();
+    }
+    let words: Vec<&str> = why.split(|c: char| !(c.is_ascii_alphanumeric() || ['_', '.', ':'].contains(&c))).collect();
+    let place = words.first().map(|place| place.trim_end_matches(':')).filter(|place| place.contains(".rs:"));
+    let codes = words.windows(2).filter(|pair| pair[0] == "OsError" || OsError::named(pair[1]).is_some());
+    place.into_iter().chain(codes.map(|pair| pair[1])).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::anonymous;
+
+    #[test]
+    fn a_failure_keeps_its_place_and_codes_and_nothing_else() {
+        for (why, kept) in [
+            (
+                r#"disk.rs:120: assertion failed left: Err(ACCESS_DENIED) right: Ok("SN-4711") on FILESERVER1"#,
+                "disk.rs:120 ACCESS_DENIED",
+            ),
+            (r"open.rs:7: Err(OsError(0x57)) at C:\Users\anna: [83, 78]", "open.rs:7 0x57"),
+            ("the check did not end within 120 s", "the check did not end within 120 s"),
+            ("SECRET", ""),
+        ] {
+            assert_eq!(anonymous(why), kept);
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Proof by a stranger: what csi-proxy depends on, checked on a machine with Windows that nobody of the project has.
+//!
+//! csi-proxy-selftest.exe makes disks of its own, which are VHD files. On them, it runs the checks of all facts
+//! (`verify/facts`) and the [`ACCEPTANCE`], each in a process of its own, and writes an [`Evidence`]. docs/windows.md has a
+//! part that a test makes of the files in docs/evidence.
+
+mod acceptance;
+mod evidence;
+mod page;
+
+pub use acceptance::ACCEPTANCE;
+pub use evidence::Evidence;
+pub use page::{part_of_windows_page, report};

@@ -1,0 +1,74 @@
+//! Proves on this machine, on disks of its own, what csi-proxy depends on, and writes a report without names.
+
+mod disks;
+mod vhd;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use clap::{Parser, Subcommand};
+use facts::{SimulatedNode, System, TestNode, local_node};
+use selftest::{ACCEPTANCE, Evidence, report};
+
+/// How long the checks may take, so that the program ends within ten minutes.
+const LONGEST: Duration = Duration::from_mins(9);
+
+#[derive(Parser)]
+#[command(about = "Proves on this machine what csi-proxy depends on", args_conflicts_with_subcommands = true)]
+struct Flags {
+    /// Create virtual disks in the folder for temporary files, overwrite them and remove them
+    #[arg(long)]
+    create_disks: bool,
+    /// Run only the checks whose ids begin with this text
+    #[arg(long, default_value = "", value_name = "TEXT")]
+    only: String,
+    /// Where to write selftest.json and selftest.md
+    #[arg(long, default_value = ".", value_name = "FOLDER")]
+    output: PathBuf,
+    #[command(subcommand)]
+    one: Option<One>,
+}
+
+#[derive(Subcommand)]
+enum One {
+    /// Run one check in this process
+    #[command(hide = true)]
+    One {
+        /// The id of the check
+        id: String,
+    },
+}
+
+fn main() -> io::Result<ExitCode> {
+    let flags = Flags::parse();
+    let mut checks = [&ACCEPTANCE[..], &facts::all()].concat();
+    if let Some(One::One { id }) = flags.one {
+        facts::check_one(&checks, &id);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !flags.create_disks {
+        eprintln!(
+            "csi-proxy-selftest creates virtual disks, overwrites and removes them, mounts volumes below C:\\csi-proxy-facts, \
+             and changes no other disk. Repeat the command with --create-disks, as administrator"
+        );
+        return Ok(ExitCode::from(2));
+    }
+    checks.retain(|check| check.id.starts_with(&flags.only));
+    let begun = Instant::now();
+    let node = local_node().unwrap_or_else(|| Box::new(SimulatedNode::new()) as Box<dyn TestNode>);
+    let mut evidence = Evidence::new(&format!("{:?}", node.system()), node.os());
+    // Wine has no disks, and a simulated node brings its own.
+    let disks = if node.system() == System::Windows { disks::create(node.os()) } else { disks::Disks::default() };
+    facts::check_each(&checks, &disks.variables, LONGEST.saturating_sub(begun.elapsed()), |id, printed| {
+        println!("{id}: {printed}");
+        evidence.add(id, printed);
+    })?;
+    drop(disks);
+    evidence.seconds = begun.elapsed().as_secs();
+    fs::write(flags.output.join("selftest.json"), serde_json::to_string_pretty(&evidence)? + "\n")?;
+    fs::write(flags.output.join("selftest.md"), report(&evidence))?;
+    println!("{}\nselftest.json names no machine, disk or account. Please attach it to an issue.", report(&evidence));
+    Ok(if evidence.fails.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

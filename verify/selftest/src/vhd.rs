@@ -1,0 +1,129 @@
+//! VHD files that diskpart attaches: disks for tests on Windows, as administrator.
+//!
+//! diskpart creates disks with sectors of 512 bytes only: its `create vdisk` has no option for the size, and the protocol
+//! behind it allows no other ([MS-VDS], `VDS_CREATE_VDISK_PARAMETERS`). Disks with sectors of 4096 bytes are therefore
+//! created by `New-VHD`, which comes with Hyper-V. A script names the file and never the number of a disk.
+//!
+//! xtask, which depends on no package of the workspace, compiles this file too.
+
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
+use std::{env, fmt, fs};
+
+/// The disks for facts, by the end of the variable that names each one: verify/facts/src/local.rs. The program with the
+/// facts partitions and formats them.
+pub(crate) const DISKS_FOR_FACTS: [(&str, SectorSize); 8] = [
+    ("DISK_RAW", SectorSize::B512),
+    ("DISK_MBR", SectorSize::B512),
+    ("DISK_FOURKN", SectorSize::B4096),
+    ("VOLUME_NTFS", SectorSize::B512),
+    ("VOLUME_FAT32", SectorSize::B512),
+    ("VOLUME_REFS", SectorSize::B512),
+    ("VOLUME_RAW", SectorSize::B512),
+    ("VOLUME_NTFS4KN", SectorSize::B4096),
+];
+
+/// The size of a disk's logical sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SectorSize {
+    /// 512 bytes.
+    B512,
+    /// 4096 bytes, called 4K native.
+    B4096,
+}
+
+impl fmt::Display for SectorSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::B512 => "sectors of 512 bytes",
+            Self::B4096 => "sectors of 4096 bytes",
+        })
+    }
+}
+
+/// Why a disk was not created.
+pub(crate) enum NotCreated {
+    /// `New-VHD` is not installed or does not work.
+    NoHyperV(String),
+    /// Anything else.
+    Failed(String),
+}
+
+impl From<String> for NotCreated {
+    fn from(error: String) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// An attached VHD file. Dropping it detaches the disk and removes the file.
+pub(crate) struct Vhd(pub(crate) PathBuf);
+
+impl Vhd {
+    /// Creates the file `<name>-<sector size>.vhdx` in a folder, of a size in MiB, and attaches it.
+    pub(crate) fn create(folder: &Path, name: &str, size: u32, sectors: SectorSize) -> Result<Self, NotCreated> {
+        let suffix = if sectors == SectorSize::B512 { "512" } else { "4096" };
+        let file = folder.join(format!("{name}-{suffix}.vhdx"));
+        match sectors {
+            SectorSize::B512 => diskpart(&creation(&file, size))?,
+            SectorSize::B4096 => {
+                if powershell(&creation_by_hyper_v(&file, size)).is_none() {
+                    return Err(NotCreated::NoHyperV("New-VHD fails; it comes with Hyper-V".into()));
+                }
+                diskpart(&format!("{}attach vdisk\n", selection(&file)))?;
+            }
+        }
+        Ok(Self(file))
+    }
+
+    /// Returns the number of the attached disk.
+    pub(crate) fn number(&self) -> Result<u32, String> {
+        let answer = powershell(&format!("(Get-DiskImage -ImagePath '{}').Number", self.0.display()));
+        let answer = answer.ok_or("Get-DiskImage failed")?;
+        answer.trim().parse().map_err(|_| format!("Get-DiskImage returned {answer}"))
+    }
+}
+
+impl Drop for Vhd {
+    fn drop(&mut self) {
+        if let Err(error) = diskpart(&format!("{}detach vdisk\n", selection(&self.0))) {
+            eprintln!("cannot detach {}: {error}", self.0.display());
+        } else if let Err(error) = fs::remove_file(&self.0) {
+            eprintln!("cannot remove {}: {error}", self.0.display());
+        }
+    }
+}
+
+pub(crate) fn selection(file: &Path) -> String {
+    format!("select vdisk file=\"{}\"\n", file.display())
+}
+
+fn creation(file: &Path, size: u32) -> String {
+    format!("create vdisk file=\"{}\" maximum={size} type=expandable\nattach vdisk\n", file.display())
+}
+
+fn creation_by_hyper_v(file: &Path, size: u32) -> String {
+    format!(
+        "$ErrorActionPreference = 'Stop'; \
+         New-VHD -Path '{}' -SizeBytes {size}MB -Dynamic -LogicalSectorSizeBytes 4096 | Out-Null",
+        file.display()
+    )
+}
+
+/// Runs a diskpart script, which stops at the first line that fails.
+pub(crate) fn diskpart(script: &str) -> Result<(), String> {
+    let file = env::temp_dir().join(format!("csi-proxy-vhd-{}.txt", process::id()));
+    fs::write(&file, script).map_err(|error| format!("{}: {error}", file.display()))?;
+    let output =
+        Command::new("diskpart").arg("/s").arg(&file).output().map_err(|error| format!("diskpart: {error}"))?;
+    let _ = fs::remove_file(&file);
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("diskpart failed on one of these lines:\n{script}\n{}", String::from_utf8_lossy(&output.stdout)))
+}
+
+/// Runs a line of PowerShell and returns its output, or `None` if it fails.
+fn powershell(line: &str) -> Option<String> {
+    let output = Command::new("powershell").args(["-NoProfile", "-Command", line]).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}

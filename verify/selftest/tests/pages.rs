@@ -1,0 +1,86 @@
+//! The reports in docs/evidence, and what the documentation makes of them.
+//!
+//! `BLESS=1 cargo test -p csi-proxy-selftest` writes the part of docs/windows.md.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use selftest::{Evidence, part_of_windows_page};
+
+const HEADING: &str = "\n## What is proven on Windows\n\n";
+
+fn docs(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file)
+}
+
+fn evidence(json: &str) -> Evidence {
+    serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {json:.100}"))
+}
+
+#[test]
+fn the_page_about_windows_has_what_the_reports_prove() {
+    let folder = fs::read_dir(docs("evidence")).expect("docs/evidence");
+    let mut files: Vec<PathBuf> = folder.map(|entry| entry.expect("an entry").path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
+    files.sort();
+    let reports: Vec<Evidence> =
+        files.iter().map(|file| evidence(&fs::read_to_string(file).expect("a report"))).collect();
+    let page = fs::read_to_string(docs("windows.md")).expect("the page").replace("\r\n", "\n");
+    let (before, rest) = page.split_once(HEADING).expect("the heading");
+    let (_, after) = rest.split_once("\n## ").expect("another heading");
+    let renewed = format!("{before}{HEADING}{}\n## {after}", part_of_windows_page(&reports));
+    if env::var_os("BLESS").is_some() {
+        fs::write(docs("windows.md"), &renewed).expect("the page is written");
+    }
+    assert!(page == renewed, "BLESS=1 renews docs/windows.md");
+}
+
+#[test]
+fn a_fact_is_proven_once_it_holds_on_each_build() {
+    let report = |build: &str, system: &str, holds: &str, fails: &str| {
+        evidence(&format!(
+            r#"{{"version": "1.0.0", "system": "{system}", "build": "{build}", "edition": "ServerStandard",
+                "installation": "Server Core", "seconds": 9, "holds": [{holds}], "fails": {{{fails}}},
+                "not_run": {{"a share": ["SMB-01", "SMB-02"]}}, "fallbacks": ["mount 32"]}}"#
+        ))
+    };
+    let mut reports = vec![
+        report("17763", "Windows", r#""DISK-01", "ACCEPTANCE-GROW""#, r#""VOL-01": "volume.rs:7 ACCESS_DENIED""#),
+        report("20348", "Windows", r#""DISK-01", "VOL-01""#, ""),
+        report("26100", "Wine", r#""DISK-01""#, ""),
+    ];
+    let part = part_of_windows_page(&reports);
+    for line in [
+        "| 17763, ServerStandard, Server Core | 1.0.0 | 2 | 1 | 2 | 1 of 4 | mount 32 |",
+        "- VOL-01 fails on build 17763: volume.rs:7 ACCESS_DENIED",
+        "Proven on each of the builds 17763, 20348, 26100: 0 of ",
+    ] {
+        assert!(part.contains(line), "{line}\n{part}");
+    }
+    assert!(!part.contains("| 26100"), "Wine is not Windows");
+    reports.push(report("26100", "Windows", r#""DISK-01", "VOL-01""#, ""));
+    assert!(part_of_windows_page(&reports).contains("26100: 1 of "));
+}
+
+#[test]
+fn each_fallback_ends_with_facts_or_stays() {
+    let facts = facts::all();
+    let page = fs::read_to_string(docs("appendix-fallbacks.md")).expect("the page");
+    let rows = page.lines().filter(|line| line.starts_with("| `") && !line.starts_with("| `call`"));
+    let ends: Vec<&str> = rows.map(|row| row.trim_end_matches(" |").rsplit("| ").next().expect("a cell")).collect();
+    for id in ends.iter().filter(|end| **end != "stays").flat_map(|end| end.split(", ")) {
+        assert!(facts.iter().any(|fact| fact.id == id), "no fact is {id}");
+    }
+    // Those of a change: set_disk_state, disk_update, mount, unmount, flush, create_link, provider_cache.
+    assert_eq!((ends.len(), ends.iter().filter(|end| **end == "stays").count()), (20, 7));
+    let builds = ["17763", "20348", "26100"];
+    assert!(builds.iter().all(|build| page.contains(build)), "the rule names the builds");
+}
+
+#[test]
+fn the_issue_form_asks_for_the_file_and_the_counters() {
+    let form = include_str!("../../../.github/ISSUE_TEMPLATE/windows.yml");
+    let named: BTreeSet<&str> = ["selftest.json", "--create-disks", "csi_proxy_fallbacks_total"].into();
+    assert!(named.iter().all(|name| form.contains(name)));
+}

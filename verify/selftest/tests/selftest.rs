@@ -1,0 +1,51 @@
+//! The program, on a simulated node or under Wine.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use selftest::Evidence;
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_csi-proxy-selftest"));
+    program.arg("--output").arg(folder).args(arguments).output().expect("the program runs")
+}
+
+fn evidence(folder: &Path) -> Evidence {
+    let file = fs::read_to_string(folder.join("selftest.json")).expect("selftest.json");
+    serde_json::from_str(&file).expect("the evidence")
+}
+
+#[test]
+fn nothing_happens_without_the_flag() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = run(folder.path(), &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--create-disks"));
+    assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 0);
+}
+
+#[test]
+fn the_acceptance_holds_without_a_fallback() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = run(folder.path(), &["--create-disks", "--only=ACCEPTANCE"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let evidence = evidence(folder.path());
+    let disk = ["ACCEPTANCE-DISK", "ACCEPTANCE-DISK-4KN", "ACCEPTANCE-GROW"];
+    let expected = if evidence.system == "Simulator" { &disk[..] } else { &["ACCEPTANCE-DAEMON"] };
+    assert_eq!(evidence.holds.iter().collect::<Vec<_>>(), expected);
+    assert_eq!(evidence.holds.len() + evidence.not_run.values().map(BTreeSet::len).sum::<usize>(), 4);
+    assert!(evidence.fallbacks.is_empty(), "{:?}", evidence.fallbacks);
+    let page = fs::read_to_string(folder.path().join("selftest.md")).expect("selftest.md");
+    assert!(page.starts_with("# What is proven on ") && page.contains(expected[0]), "{page}");
+}
+
+#[test]
+fn facts_are_checked_each_in_a_process_of_its_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(folder.path(), &["--create-disks", "--only=FILE-OPEN-0"]);
+    let evidence = evidence(folder.path());
+    assert!(evidence.holds.contains("FILE-OPEN-01") && evidence.fails.is_empty(), "{evidence:?}");
+    assert_eq!(evidence.system == "Wine", evidence.build != "unknown");
+}
