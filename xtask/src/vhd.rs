@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::summary::Summary;
-use crate::vhd_file::{DISKS_FOR_FACTS, NotCreated, SectorSize, Vhd, diskpart, selection};
+use crate::vhd_file::{DISKS_FOR_FACTS, Vhd, diskpart, selection};
 use crate::{Error, go, process, workspace};
 
 /// Sizes in MiB, before and after the disk grows. The Go client expects these sizes.
@@ -14,6 +14,7 @@ const SIZE: u32 = 1024;
 const GROWN: u32 = 2048;
 /// The size in MiB of disks for facts. ReFS needs more than 1 GiB.
 const SIZE_FOR_FACTS: u32 = 4096;
+const NO_HYPER_V: &str = "New-VHD fails; it comes with Hyper-V";
 /// The daemon's default working directory, which kubelet creates on a node.
 const WORKING_DIRECTORY: &str = r"C:\var\lib\kubelet";
 
@@ -24,16 +25,13 @@ pub(crate) fn test() -> Result<Summary, Error> {
     let client = go::pinned_client()?;
     let daemon = go::Daemon::start(&mut Command::new(workspace::root().join("dist/csi-proxy.exe")))?;
     let mut sum = Summary::default();
-    for sectors in [SectorSize::B512, SectorSize::B4096] {
-        let disk = match Vhd::create(&workspace::target(), "real-disk", SIZE, sectors) {
-            Ok(disk) => disk,
-            Err(NotCreated::NoHyperV(reason)) => {
-                sum += Summary::skipped(&format!("a disk with {sectors}"), &reason);
-                continue;
-            }
-            Err(NotCreated::Failed(error)) => return Err(error.into()),
+    for sectors in [512, 4096] {
+        let name = format!("a disk with sectors of {sectors} bytes");
+        let Some(disk) = Vhd::create(&workspace::target(), "real-disk", SIZE, sectors)? else {
+            sum += Summary::skipped(&name, NO_HYPER_V);
+            continue;
         };
-        println!("A disk with {sectors}:");
+        println!("{name}:");
         sum += go::run_on_disk(&client, disk.number()?, &[]);
         grow(&disk)?;
         // Attaching the disk again can change its number.
@@ -50,15 +48,13 @@ pub(crate) fn check_facts() -> Result<bool, Error> {
     let mut facts = Command::new(std::env::current_exe()?);
     facts.arg("facts");
     for (name, sectors) in DISKS_FOR_FACTS {
-        match Vhd::create(&workspace::target(), &name.to_lowercase(), SIZE_FOR_FACTS, sectors) {
-            Ok(disk) => {
-                facts.env(format!("CSI_PROXY_FACTS_{name}"), disk.number()?.to_string());
-                disks.push(disk);
-            }
+        let Some(disk) = Vhd::create(&workspace::target(), &name.to_lowercase(), SIZE_FOR_FACTS, sectors)? else {
             // The facts that need this disk are skipped, and say so.
-            Err(NotCreated::NoHyperV(reason)) => println!("no disk for {name}: {reason}"),
-            Err(NotCreated::Failed(error)) => return Err(error.into()),
-        }
+            println!("no disk for {name}: {NO_HYPER_V}");
+            continue;
+        };
+        facts.env(format!("CSI_PROXY_FACTS_{name}"), disk.number()?.to_string());
+        disks.push(disk);
     }
     Ok(process::succeeds(&mut facts)?)
 }

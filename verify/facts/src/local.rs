@@ -4,7 +4,7 @@
 //! `CSI_PROXY_FACTS_DISK_RAW=2`, `CSI_PROXY_FACTS_VOLUME_NTFS=3`. The kinds of disks are `RAW`, `MBR`, `SUPERFLOPPY`,
 //! `NOPAGE83`, `NOSERIAL` and `FOURKN`; the kinds of volumes are `NTFS`, `FAT32`, `REFS`, `RAW`, `SHORT`, `NTFS4KN`,
 //! `SHORT4KN`, `HALF`, `SPANNED`, `BITLOCKER`, `RECOGNIZED` and `UNREADABLE`. A check is skipped if no variable names its object.
-//! If `CSI_PROXY_FACTS_IDENTITY_DISK_RAW` and so on are set too, each to a [`DiskIdentity`](crate::DiskIdentity) as text, a
+//! If `CSI_PROXY_FACTS_IDENTITY_DISK_RAW` and so on are set too, each to the `Debug` text of a [`DiskIdentity`](crate::DiskIdentity), a
 //! check fails before it touches a disk with another identity: the number may mean another disk by then.
 //!
 //! Variables also name the objects on the network. `CSI_PROXY_FACTS_SMB_HOST`, `_SMB_SHARES` (two names, with a comma

@@ -6,7 +6,7 @@ use facts::DiskIdentity;
 use os::Os;
 use os::abi::BusType;
 
-use crate::vhd::{DISKS_FOR_FACTS, NotCreated, Vhd};
+use crate::vhd::{DISKS_FOR_FACTS, Vhd};
 
 /// The size in MiB. ReFS needs more than 1 GiB.
 const SIZE: u32 = 4096;
@@ -31,9 +31,10 @@ pub(crate) fn create(os: &dyn Os) -> Disks {
         let others: Vec<u32> = (0..MOST_DISKS).filter(|number| DiskIdentity::of(os, *number).is_ok()).collect();
         let file = format!("csi-proxy-selftest-{}-{}", process::id(), name.to_lowercase());
         let file = match Vhd::create(&env::temp_dir(), &file, size, sectors) {
-            Ok(file) => file,
-            Err(NotCreated::NoHyperV(why) | NotCreated::Failed(why)) => {
-                println!("no disk for {name}: {why}");
+            Ok(Some(file)) => file,
+            // Without Hyper-V, or for a reason that diskpart has given.
+            not_created => {
+                println!("no disk for {name}: {:?}", not_created.err());
                 continue;
             }
         };
@@ -53,7 +54,7 @@ impl Disks {
         let half = (name == "VOLUME_NTFS").then_some("VOLUME_HALF");
         for name in [name].into_iter().chain(half) {
             self.variables.push((format!("CSI_PROXY_FACTS_{name}"), number.to_string()));
-            self.variables.push((format!("CSI_PROXY_FACTS_IDENTITY_{name}"), identity.to_string()));
+            self.variables.push((format!("CSI_PROXY_FACTS_IDENTITY_{name}"), format!("{identity:?}")));
         }
     }
 }

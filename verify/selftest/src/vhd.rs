@@ -8,71 +8,40 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
-use std::{env, fmt, fs};
+use std::{env, fs};
 
-/// The disks for facts, by the end of the variable that names each one: verify/facts/src/local.rs. The program with the
-/// facts partitions and formats them.
-pub(crate) const DISKS_FOR_FACTS: [(&str, SectorSize); 8] = [
-    ("DISK_RAW", SectorSize::B512),
-    ("DISK_MBR", SectorSize::B512),
-    ("DISK_FOURKN", SectorSize::B4096),
-    ("VOLUME_NTFS", SectorSize::B512),
-    ("VOLUME_FAT32", SectorSize::B512),
-    ("VOLUME_REFS", SectorSize::B512),
-    ("VOLUME_RAW", SectorSize::B512),
-    ("VOLUME_NTFS4KN", SectorSize::B4096),
+/// The disks for facts, by the end of the variable that names each one (verify/facts/src/local.rs), and the size of their
+/// sectors in bytes. The program with the facts partitions and formats them.
+pub(crate) const DISKS_FOR_FACTS: [(&str, u32); 8] = [
+    ("DISK_RAW", 512),
+    ("DISK_MBR", 512),
+    ("DISK_FOURKN", 4096),
+    ("VOLUME_NTFS", 512),
+    ("VOLUME_FAT32", 512),
+    ("VOLUME_REFS", 512),
+    ("VOLUME_RAW", 512),
+    ("VOLUME_NTFS4KN", 4096),
 ];
-
-/// The size of a disk's logical sectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SectorSize {
-    /// 512 bytes.
-    B512,
-    /// 4096 bytes, called 4K native.
-    B4096,
-}
-
-impl fmt::Display for SectorSize {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::B512 => "sectors of 512 bytes",
-            Self::B4096 => "sectors of 4096 bytes",
-        })
-    }
-}
-
-/// Why a disk was not created.
-pub(crate) enum NotCreated {
-    /// `New-VHD` is not installed or does not work.
-    NoHyperV(String),
-    /// Anything else.
-    Failed(String),
-}
-
-impl From<String> for NotCreated {
-    fn from(error: String) -> Self {
-        Self::Failed(error)
-    }
-}
 
 /// An attached VHD file. Dropping it detaches the disk and removes the file.
 pub(crate) struct Vhd(pub(crate) PathBuf);
 
 impl Vhd {
-    /// Creates the file `<name>-<sector size>.vhdx` in a folder, of a size in MiB, and attaches it.
-    pub(crate) fn create(folder: &Path, name: &str, size: u32, sectors: SectorSize) -> Result<Self, NotCreated> {
-        let suffix = if sectors == SectorSize::B512 { "512" } else { "4096" };
-        let file = folder.join(format!("{name}-{suffix}.vhdx"));
-        match sectors {
-            SectorSize::B512 => diskpart(&creation(&file, size))?,
-            SectorSize::B4096 => {
-                if powershell(&creation_by_hyper_v(&file, size)).is_none() {
-                    return Err(NotCreated::NoHyperV("New-VHD fails; it comes with Hyper-V".into()));
-                }
-                diskpart(&format!("{}attach vdisk\n", selection(&file)))?;
+    /// Creates the file `<name>-<sector size>.vhdx` in a folder, of a size in MiB, and attaches it. Returns `None` if the
+    /// sectors need Hyper-V, and `New-VHD` is not installed or does not work.
+    pub(crate) fn create(folder: &Path, name: &str, size: u32, sectors: u32) -> Result<Option<Self>, String> {
+        let file = folder.join(format!("{name}-{sectors}.vhdx"));
+        let path = file.display();
+        if sectors == 512 {
+            diskpart(&format!("create vdisk file=\"{path}\" maximum={size} type=expandable\nattach vdisk\n"))?;
+        } else {
+            let new = format!("New-VHD -Path '{path}' -SizeBytes {size}MB -Dynamic -LogicalSectorSizeBytes {sectors}");
+            if powershell(&format!("$ErrorActionPreference = 'Stop'; {new} | Out-Null")).is_none() {
+                return Ok(None);
             }
+            diskpart(&format!("{}attach vdisk\n", selection(&file)))?;
         }
-        Ok(Self(file))
+        Ok(Some(Self(file)))
     }
 
     /// Returns the number of the attached disk.
@@ -95,18 +64,6 @@ impl Drop for Vhd {
 
 pub(crate) fn selection(file: &Path) -> String {
     format!("select vdisk file=\"{}\"\n", file.display())
-}
-
-fn creation(file: &Path, size: u32) -> String {
-    format!("create vdisk file=\"{}\" maximum={size} type=expandable\nattach vdisk\n", file.display())
-}
-
-fn creation_by_hyper_v(file: &Path, size: u32) -> String {
-    format!(
-        "$ErrorActionPreference = 'Stop'; \
-         New-VHD -Path '{}' -SizeBytes {size}MB -Dynamic -LogicalSectorSizeBytes 4096 | Out-Null",
-        file.display()
-    )
 }
 
 /// Runs a diskpart script, which stops at the first line that fails.

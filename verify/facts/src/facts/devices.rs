@@ -1,6 +1,5 @@
 //! Requests to disks and volumes that the checks of several subjects make.
 
-use std::fmt;
 use std::time::Duration;
 
 use os::abi::{
@@ -116,12 +115,6 @@ impl DiskIdentity {
         let size = ask::<LengthInformation>(&*disk, ControlCode::DISK_GET_LENGTH_INFO)?.length;
         descriptors.extend(property(&*disk, StoragePropertyQuery::DEVICE_ID, ENOUGH).unwrap_or_default());
         Ok(Self { bus: head.bus_type, size, descriptors })
-    }
-}
-
-impl fmt::Display for DiskIdentity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {:x?}", self.bus, self.size, self.descriptors)
     }
 }
 

@@ -164,7 +164,7 @@ impl LocalNode {
     fn disk_number(&self, kind: &str) -> u32 {
         let disk = number(kind);
         if let Ok(identity) = env::var(format!("CSI_PROXY_FACTS_IDENTITY_{kind}")) {
-            let found = DiskIdentity::of(&self.os, disk).map(|found| found.to_string());
+            let found = DiskIdentity::of(&self.os, disk).map(|found| format!("{found:?}"));
             assert_eq!(found, Ok(identity), "the disk for tests has gone");
         }
         if !self.prepared.borrow_mut().insert(kind.to_owned()) {
