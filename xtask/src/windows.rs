@@ -50,10 +50,10 @@ const PACKAGES: [&str; 8] = [
     soak::PACKAGE,
     bench::PACKAGE,
 ];
-const DAEMON: &str = "csi-proxy";
+pub(crate) const DAEMON: &str = "csi-proxy";
 pub(crate) const SIMULATOR: &str = "csi-proxy-sim";
 pub(crate) const ADMIN_TOOL: &str = "csi-proxyctl";
-const SELFTEST: &str = "csi-proxy-selftest";
+pub(crate) const SELFTEST: &str = "csi-proxy-selftest";
 /// The packages whose programs are shipped.
 pub(crate) const SHIPPED_PACKAGES: [&str; 2] = [DAEMON, ADMIN_TOOL];
 /// The profile of the shipped programs, and the name of its folder.
@@ -131,7 +131,7 @@ pub(crate) fn build_as_shipped(
     }
     // In this variable, unlike in RUSTFLAGS, a folder may contain spaces.
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
-    process::must_succeed(cargo.env("CSI_PROXY_VERSION", workspace::version()?))?;
+    process::must_succeed(cargo.env("CSI_PROXY_COMMIT", workspace::commit().unwrap_or_default()))?;
     Ok(toolchain.folder(target, SHIPPED))
 }
 

@@ -43,8 +43,12 @@ pub(crate) fn metadata() -> Result<Metadata, cargo_metadata::Error> {
 pub(crate) fn version() -> Result<String, Error> {
     let packages = metadata()?.packages;
     let version = &packages.iter().find(|package| package.name == "csi-proxy").ok_or("no package csi-proxy")?.version;
-    let commit = git(&["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]);
-    Ok(commit.map_or_else(|| version.to_string(), |commit| format!("{version}+{commit}")))
+    Ok(commit().map_or_else(|| version.to_string(), |commit| format!("{version}+{commit}")))
+}
+
+/// Returns the commit that is checked out, with `-dirty` if files have changed.
+pub(crate) fn commit() -> Option<String> {
+    git(&["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
 }
 
 /// Returns what git prints in the source tree, or `None` if there is no git or the tree is not a checkout.

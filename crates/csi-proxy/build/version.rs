@@ -6,8 +6,8 @@
 use std::env;
 use std::process::Command;
 
-/// Sets `CSI_PROXY_VERSION` for the compiler, and returns it. The environment variable `CSI_PROXY_COMMIT` names the commit;
-/// without it, git does; without either, the version is that of the package alone.
+/// Sets `CSI_PROXY_VERSION` for the compiler, and returns it. The environment variable `CSI_PROXY_COMMIT` names the commit, which
+/// `cargo xtask` sets; without it, git does; without either, the version is that of the package alone.
 pub(crate) fn set() -> String {
     println!("cargo:rerun-if-env-changed=CSI_PROXY_COMMIT");
     // Each commit and each checkout of another one changes this file.
@@ -15,8 +15,7 @@ pub(crate) fn set() -> String {
         println!("cargo:rerun-if-changed={log}");
     }
     let given = env::var("CSI_PROXY_COMMIT").ok().filter(|commit| !commit.is_empty());
-    let commit = given.or_else(|| git(&["rev-parse", "HEAD"])).unwrap_or_default();
-    let commit: String = commit.chars().filter(char::is_ascii_hexdigit).take(12).collect();
+    let commit = given.or_else(|| git(&["rev-parse", "--short=12", "HEAD"])).unwrap_or_default();
     let separator = if commit.is_empty() { "" } else { "+" };
     let version = format!("{}{separator}{commit}", env!("CARGO_PKG_VERSION"));
     println!("cargo:rustc-env=CSI_PROXY_VERSION={version}");

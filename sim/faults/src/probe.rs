@@ -21,7 +21,7 @@ use objects::{ProbedClock, ProbedHandle, ProbedService, ProbedWmi};
 use process::ProbedProcess;
 
 /// The first words of all primitives. The second word of some names a control code, a class or a method.
-pub const PRIMITIVES: [&str; 26] = [
+pub const PRIMITIVES: [&str; 27] = [
     "open",
     "attributes",
     "open_child",

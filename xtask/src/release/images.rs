@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::programs::Platform;
 use super::{commit_time, folder, hive, number, parts, sha256, tar};
 use crate::summary::Summary;
-use crate::{Error, process, setup, workspace};
+use crate::{Error, process, setup, windows, workspace};
 
 const CHART: &str = "csi-proxy-chart";
 
@@ -55,7 +55,7 @@ fn push_image(oras: &Path, image: &str, platform: &Platform) -> Result<(), Error
     for name in HIVES.iter().filter(|_| on_windows) {
         fs::write(hives.join(name), hive::empty())?;
     }
-    for package in platform.packages {
+    for package in platform.packages.iter().filter(|package| **package != windows::SELFTEST) {
         let [on_node, released] = platform.files(package);
         fs::copy(released, root.join(on_node))?;
     }

@@ -14,14 +14,15 @@ pub(super) struct Platform {
     pub(super) name: &'static str,
     target: &'static str,
     /// The packages, whose programs have the same names. The first one is what an image runs.
-    pub(super) packages: [&'static str; 2],
+    pub(super) packages: &'static [&'static str],
 }
 
-const ON_LINUX: [&str; 2] = [windows::SIMULATOR, windows::ADMIN_TOOL];
+const ON_WINDOWS: &[&str] = &[windows::DAEMON, windows::ADMIN_TOOL, windows::SELFTEST];
+const ON_LINUX: &[&str] = &[windows::SIMULATOR, windows::ADMIN_TOOL];
 
 pub(super) const PLATFORMS: [Platform; 4] = [
-    Platform { name: "windows-amd64", target: windows::TARGET, packages: windows::SHIPPED_PACKAGES },
-    Platform { name: "windows-arm64", target: "aarch64-pc-windows-gnullvm", packages: windows::SHIPPED_PACKAGES },
+    Platform { name: "windows-amd64", target: windows::TARGET, packages: ON_WINDOWS },
+    Platform { name: "windows-arm64", target: "aarch64-pc-windows-gnullvm", packages: ON_WINDOWS },
     Platform { name: "linux-amd64", target: "x86_64-unknown-linux-musl", packages: ON_LINUX },
     Platform { name: "linux-arm64", target: "aarch64-unknown-linux-musl", packages: ON_LINUX },
 ];
@@ -57,13 +58,13 @@ pub(super) fn make(platform: &Platform, given: Option<&Path>) -> Result<Summary,
             return Ok(Summary::skipped(&format!("programs for {}", platform.name), &reason));
         }
     };
-    for package in platform.packages {
+    for package in platform.packages.iter().copied() {
         let [name, released] = platform.files(package);
         let given = given.map(|folder| folder.join(Path::new(&released).file_name().unwrap_or_default()));
         fs::copy(given.unwrap_or_else(|| built.join(&name)), &released)?;
-        if platform.system() == "windows" {
+        if windows::SHIPPED_PACKAGES.contains(&package) && platform.system() == "windows" {
             windows::check_shipped(Path::new(&released), &name)?;
-        } else if platform.architecture() == "amd64" && env::consts::ARCH == "x86_64" {
+        } else if platform.name == "linux-amd64" && env::consts::ARCH == "x86_64" {
             let printed = process::output(Command::new(&released).arg("--version"));
             if printed != Some(format!("{package} {}", workspace::version()?)) {
                 return Err(format!("{released} --version printed {printed:?}").into());
@@ -80,7 +81,7 @@ fn build(platform: &Platform, toolchain: Toolchain) -> Result<PathBuf, Error> {
     let mut cargo = toolchain.cargo_for(platform.target, &["auditable", verb]);
     let path = env::var_os("PATH").unwrap_or_default();
     cargo.env("PATH", env::join_paths(folders.into_iter().chain(env::split_paths(&path)))?);
-    windows::build_as_shipped(cargo, toolchain, platform.target, &platform.packages)
+    windows::build_as_shipped(cargo, toolchain, platform.target, platform.packages)
 }
 
 /// Returns the versions of the compiler and the linker of the Windows programs.

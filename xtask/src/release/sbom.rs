@@ -7,15 +7,13 @@ use std::collections::HashMap;
 use std::fs;
 use std::process::Command;
 
+use auditable_info::Limits;
 use cargo_metadata::MetadataCommand;
 use serde_json::{Value, json};
 
 use super::{commit_time, files, folder, sha256};
 use crate::summary::Summary;
 use crate::{Error, setup, workspace};
-
-/// The largest size of a program's list in bytes.
-const LARGEST_LIST: usize = 1 << 20;
 
 /// Writes both lists for each program, and validates them.
 pub(super) fn make() -> Result<Summary, Error> {
@@ -43,7 +41,7 @@ pub(super) fn make() -> Result<Summary, Error> {
 fn lists(program: &str, licenses: &HashMap<String, String>) -> Result<[Value; 2], Error> {
     let file = folder().join(program);
     let (hash, created) = (sha256(&file)?, commit_time()?);
-    let list: Value = serde_json::from_str(&auditable_info::json_from_file(&file, LARGEST_LIST)?)?;
+    let list: Value = serde_json::from_str(&auditable_info::json_from_file(&file, Limits::default())?)?;
     let packages = list["packages"].as_array().ok_or("the program has no list of packages")?;
     let text = |position: usize, key: &str| packages[position][key].as_str().unwrap_or_default();
     let purl = |position| format!("pkg:cargo/{}@{}", text(position, "name"), text(position, "version"));
