@@ -39,7 +39,7 @@ impl<'a> OwnDisk<'a> {
         let identity = DiskIdentity::of(node.os(), number).expect("the identity of the disk");
         let directory = node.new_directory();
         let working_dirs = vec![HostPath::parse(&directory).expect("a path")];
-        let operations = Node::new(node.process(), Config { working_dirs, ..Config::default() });
+        let operations = Node::new(node.process(), Config::default().with(|c| c.working_dirs = working_dirs));
         operations.test_path_lookup();
         Self { node, operations, disk: DiskNumber(number), identity, directory }
     }

@@ -40,7 +40,11 @@ impl Evidence {
         let read = |value: &str| os.registry_text(&U16String::from_str(KEY), &U16String::from_str(value));
         let text = |value: &str| read(value).map_or("unknown".to_owned(), |text| text.to_string_lossy());
         Self {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: [Some(env!("CARGO_PKG_VERSION")), option_env!("CSI_PROXY_COMMIT")]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("+"),
             system: system.to_owned(),
             build: text("CurrentBuildNumber"),
             edition: text("EditionID"),

@@ -70,7 +70,7 @@ fn a_local_volume_without_reparse_points_needs_no_proof() {
     let trace = Arc::new(Trace::recording());
     let system = Arc::new(Layered::around(sim.process(), IgnoresFlag));
     let moved = HostPath::parse(r"E:\moved").unwrap();
-    let config = Config { working_dirs: vec![moved], ..Config::default() };
+    let config = Config::default().with(|c| c.working_dirs = vec![moved]);
     let node = tested(Node::new(Arc::new(Probed::new(system, Arc::clone(&trace))), config));
     trace.take();
     for (text, answer) in [(r"\pods\a\b", true), (r"\pods\a\missing", false), (r"\pods\missing\x", false)] {
