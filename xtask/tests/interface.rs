@@ -59,6 +59,7 @@ fn the_public_items_of_the_libraries_are_those_listed() {
         ("storage-ops", "csi-proxy-storage-ops"),
         ("os", "csi-proxy-os"),
         ("os-win32", "csi-proxy-os-win32"),
+        ("terminal-text", "csi-proxy-terminal-text"),
     ] {
         let items = public_items::of(&sources(&format!("crates/{folder}/src")));
         let text = items.into_iter().collect::<Vec<_>>().join("\n");
