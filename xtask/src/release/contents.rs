@@ -1,4 +1,4 @@
-//! What the archives of a release contain: only what `contents.txt` lists. `BLESS=1` renews the list.
+//! What the archives of a release contain: only what `contents.txt` lists. `BLESS=1` adds what is new.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,12 +11,13 @@ use crate::{Error, process, workspace};
 /// Compares with the list. A file that could not be made here may be missing.
 pub(super) fn check() -> Result<Summary, Error> {
     let list = workspace::root().join("xtask/src/release/contents.txt");
-    let found = found()?;
+    let (found, text) = (found()?, fs::read_to_string(&list)?);
+    let listed: BTreeSet<_> = text.lines().map(str::to_owned).collect();
     if std::env::var_os("BLESS").is_some() {
-        fs::write(&list, found.iter().map(|line| format!("{line}\n")).collect::<String>())?;
+        fs::write(&list, listed.union(&found).map(|line| format!("{line}\n")).collect::<String>())?;
+        return Ok(Summary::passed());
     }
-    let listed = fs::read_to_string(&list)?;
-    let unlisted: Vec<_> = found.iter().filter(|line| !listed.lines().any(|other| other == *line)).collect();
+    let unlisted: Vec<_> = found.difference(&listed).collect();
     unlisted.iter().for_each(|line| println!("{} does not list: {line}", list.display()));
     Ok(Summary::of_result("contents", Ok(unlisted.is_empty())))
 }
