@@ -54,8 +54,9 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     for platform in &wanted {
         sum += Summary::of_step(platform.name, || programs::make(platform, options.programs.as_deref()));
     }
-    sum += Summary::of_step("images", || images::make(&wanted));
+    // Before there are other files.
     sum += Summary::of_step("SBOM", sbom::make);
+    sum += Summary::of_step("images", || images::make(&wanted));
     if options.platform.is_none() {
         sum += Summary::of_step("chart", images::make_chart);
         sum += Summary::of_step("crates", crates);
