@@ -29,8 +29,8 @@ const PROGRAMS: [&[(&str, &str)]; 4] = [
     &[("shellcheck", "shellcheck")], // for actionlint
 ];
 
-/// skopeo reads images back; llvm-windres compiles resources for arm64. Each with its package.
-const RELEASE_PROGRAMS: [(&str, &str); 2] = [("skopeo", "skopeo"), ("llvm-windres", "llvm")];
+/// skopeo reads images back; LLVM compiles resources for arm64, and its llvm-config says where. Each with its package.
+const RELEASE_PROGRAMS: [(&str, &str); 2] = [("skopeo", "skopeo"), ("llvm-config", "llvm")];
 
 /// Installs what all tests need. Prints what cannot be installed.
 pub(crate) fn for_tests() {

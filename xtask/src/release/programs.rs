@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-use super::folder;
+use super::{folder, parts};
 use crate::summary::Summary;
 use crate::windows::{self, Toolchain};
 use crate::{Error, process, setup, workspace};
@@ -81,6 +81,14 @@ fn build(platform: &Platform, toolchain: Toolchain) -> Result<PathBuf, Error> {
     let mut cargo = toolchain.cargo_for(platform.target, &["auditable", verb]);
     let path = env::var_os("PATH").unwrap_or_default();
     cargo.env("PATH", env::join_paths(folders.into_iter().chain(env::split_paths(&path)))?);
+    if platform.name == "windows-arm64"
+        && let Some(llvm) = process::output(Command::new("llvm-config").arg("--bindir"))
+    {
+        // llvm-windres compiles for the target in the name by which it is called.
+        let windres = parts().join("aarch64-w64-mingw32-windres");
+        process::must_succeed(Command::new("ln").arg("-s").arg(Path::new(&llvm).join("llvm-windres")).arg(&windres))?;
+        cargo.env("WINDRES", windres);
+    }
     windows::build_as_shipped(cargo, toolchain, platform.target, platform.packages)
 }
 
