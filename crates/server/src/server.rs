@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use storage_ops::Executor;
 use tokio::sync::watch;
