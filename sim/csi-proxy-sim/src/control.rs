@@ -1,4 +1,4 @@
-//! The server of the control API, `proto/sim_control.proto`.
+//! The server of the control API, `sim/simtest/proto/sim_control.proto`.
 
 mod container_files;
 mod fault_request;
