@@ -39,7 +39,7 @@ impl Files {
     }
 
     fn stat(&self, path: &str) -> OsResult<FileEntry> {
-        self.entry(path, self.0.entry(path)?)
+        self.entry(path, self.0.entry(path, false)?)
     }
 }
 

@@ -69,7 +69,7 @@ pub(crate) fn associated(state: &State, query: &Associators) -> OsResult<Vec<Ins
 }
 
 /// The methods that are simulated.
-static METHODS: [Method; 16] = [
+pub(crate) static METHODS: [Method; 16] = [
     method("MSFT_Disk", "Initialize", "PartitionStyle"),
     method(
         "MSFT_Disk",
