@@ -8,6 +8,7 @@ pub mod ctl;
 pub mod demo;
 pub mod endpoints;
 pub mod flags;
+mod layer;
 mod reflection;
 pub use csi_proxy_sim_client::control_api;
 

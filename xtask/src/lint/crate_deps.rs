@@ -43,7 +43,7 @@ const LIBRARIES: [(&str, &[&str]); 14] = [
     ("crates/transport", &[]),
     ("sim/faults", &["crates/os"]),
     ("sim/os-sim", &["crates/os"]),
-    ("sim/simtest", &["crates/transport"]),
+    ("sim/simtest", &["crates/client", "crates/transport"]),
 ];
 
 /// Returns the dependencies between these packages.

@@ -23,7 +23,7 @@ pub(crate) fn wait_for_hit(program: &Program) {
 
 #[test]
 fn faults_are_listed_and_cleared() {
-    let program = Program::start_on("", &[]);
+    let program = Program::start_on(DISKS, &[]);
     let format = ["inject", "--primitive", "wmi call MSFT_Volume.Format", "--count", "1", "--code", "0x80041001"];
     assert_eq!(program.ctl(&format).ok(), "id: 1\n");
     assert_eq!(program.ctl(&["inject", "--disk", "1", "--delay", "1h", "--after"]).ok(), "id: 2\n");
