@@ -40,6 +40,7 @@ pub(crate) fn test() -> Result<Summary, Error> {
     if !on_windows {
         sum += over_sockets(&source)?;
         sum += node_plugins::test()?;
+        sum += simtest();
     }
     sum += over_pipes(&source, on_windows)?;
     sum += node_plugins::test_windows_program()?;
@@ -68,6 +69,13 @@ fn over_sockets(source: &Path) -> Result<Summary, Error> {
         sum += daemon.end();
     }
     Ok(sum)
+}
+
+/// Tests the Go module for driver authors with its example. csi-proxy-sim has been built.
+fn simtest() -> Summary {
+    let mut go = Command::new("go");
+    go.current_dir(workspace::root().join("sim/simtest/example")).args(["test", "-v", "-count=1", "."]);
+    Summary::of_tests(go.env("CSI_PROXY_SIM", workspace::target().join("debug").join(windows::SIMULATOR)))
 }
 
 fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {

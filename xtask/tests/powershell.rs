@@ -107,7 +107,8 @@ fn every_step_of_a_workflow_is_parsed_and_names_a_script_that_exists() {
     let workflows = files(".github/workflows", "yml");
     assert!(!workflows.is_empty());
     for file in workflows {
-        for Step { name, shell, script } in steps(&read(&file)) {
+        // Scripts of bash are for Linux, which actionlint checks.
+        for Step { name, shell, script } in steps(&read(&file)).into_iter().filter(|step| step.shell != "bash") {
             assert!(SHELLS.contains(&shell.as_str()), "{name}: the shell {shell} is not PowerShell");
             assert_eq!(unparsable_lines(&script), [], "{name}");
             let paths = script.split_whitespace().map(|word| word.trim_start_matches(r".\").replace('\\', "/"));

@@ -1,4 +1,4 @@
-//! A driver on simulated nodes, by the crate csi-proxy-sim-client.
+//! What the example of simtest does in Go, in Rust: a driver on simulated nodes, by the crate csi-proxy-sim-client.
 #![cfg(unix)]
 
 use std::path::Path;

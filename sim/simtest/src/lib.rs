@@ -10,7 +10,8 @@
 //! ```
 //!
 //! The program is the one that the environment variable `CSI_PROXY_SIM` names, or the one on the PATH. It needs neither
-//! Windows nor privileges. Each node is a process of its own, so tests can run in parallel.
+//! Windows nor privileges. Each node is a process of its own, so tests can run in parallel. The Go module in the same folder
+//! does the same for plugins in Go.
 
 pub mod control_api;
 
