@@ -24,7 +24,7 @@ pub(super) fn test_windows_program() -> Result<Summary, Error> {
     let Some(go) = build_go("windows")? else {
         return Ok(Summary::failed("the example node plugin in Go does not build for Windows"));
     };
-    let node = match Node::start(Some(&source().join("node.toml")), "-v=0")? {
+    let node = match Node::start(Some(&source().join("node.toml")), "-v=0", &[])? {
         Ok(node) => node,
         Err(missing) => return Ok(Summary::skipped("example node plugin under Wine", &missing)),
     };
