@@ -279,7 +279,7 @@ fn every_block_of_code_is_in_its_language() {
                 "json" => drop(serde_json::from_str::<serde_json::Value>(&block).expect(&page)),
                 // Without a language are command prompts and pictures. PowerShell is parsed by a test of xtask, and the
                 // Rust of the client's README is compiled with that crate.
-                "" | "powershell" | "rust,no_run" | "text" => {}
+                "" | "powershell" | "rust" | "rust,no_run" | "text" => {}
                 // A test in verify/node-plugins runs this program.
                 "go" => assert_eq!(block, first_call, "{page}"),
                 other => panic!("{page}: no test reads {other:?}"),
