@@ -39,12 +39,21 @@ pub(crate) fn test() -> Result<Summary, Error> {
     let mut sum = Summary::default();
     if !on_windows {
         sum += over_sockets(&source)?;
-        sum += node_plugins::test()?;
+        sum += node_plugins::test(&[])?;
         sum += simtest();
     }
     sum += over_pipes(&source, on_windows)?;
     sum += node_plugins::test_windows_program()?;
     Ok(sum)
+}
+
+/// Makes each call of Windows fail that a call of the example node plugins leads to, and csi-proxy crash after it.
+pub(crate) fn disturbed_plugins() -> Result<Summary, Error> {
+    if process::find("go").is_none() || std::env::consts::OS == "windows" {
+        return Ok(Summary::skipped("disturbed node plugins", "go is not installed, or this is Windows"));
+    }
+    test::simulator()?;
+    node_plugins::test(&["-run=TestARepeatedCall", "-every-call"])
 }
 
 fn over_sockets(source: &Path) -> Result<Summary, Error> {

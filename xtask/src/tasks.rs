@@ -20,7 +20,7 @@ pub(crate) enum Task {
     Test(test::Options),
     /// Run what a change must pass: checks of format, lints, docs and dependencies, all tests, counts of costs
     Ci,
-    /// Run the deep checks: prove, parity, sensitivity, soak, fuzz, bench, mutants. Takes hours
+    /// Run the deep checks: prove, node plugins, parity, sensitivity, soak, fuzz, bench, mutants. Takes hours
     Verify,
     /// Check the rules of this source tree: dependencies between packages, file sizes, unsafe code, cfg, names in docs
     Lint,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::{Arg, ArgMatches, Command};
-use csi_proxy_client::{Client, DiskState, ErrorKind};
+use csi_proxy_client::{Client, DiskNumber, DiskState, ErrorKind};
 use serde_json::{Value, json};
 
 use super::Listing;
@@ -36,7 +36,8 @@ pub(super) fn command() -> Command {
 pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listing, Failure> {
     let disks = client.disk();
     let (ids, locations) = (disks.list_disk_ids().await?, disks.list_disk_locations().await?);
-    let asked: Option<BTreeSet<u32>> = matches.get_many("disk").map(|numbers| numbers.copied().collect());
+    let asked: Option<BTreeSet<DiskNumber>> =
+        matches.get_many("disk").map(|numbers| numbers.copied().map(DiskNumber).collect());
     let is_asked = asked.is_some();
     let mut listing = Listing::default();
     for number in asked.unwrap_or_else(|| ids.keys().chain(locations.keys()).copied().collect()) {
@@ -64,7 +65,7 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
             |found| json!({ "adapter": found.adapter, "bus": found.bus, "target": found.target, "lun": found.lun }),
         );
         let row = json!({
-            "disk": number,
+            "disk": number.0,
             "state": listing.value_or_problem(&object, state),
             "size_bytes": size,
             "serial_number": ids.get(&number).map(|ids| ids.serial_number.as_str()),

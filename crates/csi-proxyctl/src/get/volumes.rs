@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use csi_proxy_client::{Client, DiskState, ErrorKind};
+use csi_proxy_client::{Client, DiskNumber, DiskState, ErrorKind};
 use serde_json::{Value, json};
 
 use super::Listing;
@@ -43,7 +43,8 @@ pub(super) fn command() -> Command {
 
 pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listing, Failure> {
     let volumes = client.volume();
-    let asked: Option<BTreeSet<u32>> = matches.get_many("disk").map(|numbers| numbers.copied().collect());
+    let asked: Option<BTreeSet<DiskNumber>> =
+        matches.get_many("disk").map(|numbers| numbers.copied().map(DiskNumber).collect());
     let is_asked = asked.is_some();
     let disks = if let Some(asked) = asked {
         asked
@@ -78,17 +79,17 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
         };
         for volume in ids {
             let is_formatted = volumes.is_volume_formatted(&volume).await;
-            let formatted = listing.value_or_problem(&volume, is_formatted);
+            let formatted = listing.value_or_problem(volume.as_str(), is_formatted);
             let (mut size, mut used) = (Value::Null, Value::Null);
             if formatted == true {
                 match volumes.get_volume_stats(&volume).await {
                     Ok(stats) => (size, used) = (stats.total_bytes.into(), stats.used_bytes.into()),
-                    Err(error) => listing.add_problem(&volume, error),
+                    Err(error) => listing.add_problem(volume.as_str(), error),
                 }
             }
             listing.rows.push(json!({
-                "volume": volume,
-                "disk": disk,
+                "volume": volume.as_str(),
+                "disk": disk.0,
                 "formatted": formatted,
                 "size_bytes": size,
                 "used_bytes": used,
