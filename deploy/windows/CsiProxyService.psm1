@@ -26,6 +26,13 @@ function Assert-Digest([string] $File, [string] $Sha256) {
     }
 }
 
+# Copies the administrator's tool csi-proxyctl.exe, if it is beside the program, to a folder.
+function Copy-Tool([string] $Program, [string] $Folder) {
+    $tool = Join-Path (Split-Path -Parent (Resolve-Path -LiteralPath $Program)) 'csi-proxyctl.exe'
+    $target = Join-Path $Folder 'csi-proxyctl.exe'
+    if ((Test-Path -LiteralPath $tool) -and $tool -ne $target) { Copy-Item -LiteralPath $tool -Destination $target -Force }
+}
+
 function Test-Service {
     $null -ne (Get-Service -Name $ServiceName -ErrorAction SilentlyContinue)
 }

@@ -4,7 +4,8 @@ Installs csi-proxy as the Windows service csiproxy, starts it, and examines the 
 
 .DESCRIPTION
 Run the script in an elevated PowerShell on the node. The script downloads nothing. If the same program is installed already,
-the script only starts the service. To replace another program, use upgrade.ps1.
+the script prints the flags of the service, replaces them if -Flags or -LogFolder is given, and starts the service. To replace
+another program, use upgrade.ps1. A csi-proxyctl.exe beside the program is copied too.
 
 .PARAMETER Program
 The csi-proxy.exe to install.
@@ -19,7 +20,7 @@ The folder in which the program is installed. If it does not exist, the script c
 The folder of the log. If it does not exist, csi-proxy creates it; only administrators have access.
 
 .PARAMETER Flags
-Further flags of csi-proxy, such as -metrics-bind-address=127.0.0.1:9818.
+All further flags of csi-proxy, such as -metrics-bind-address=127.0.0.1:9818.
 
 .EXAMPLE
 .\install.ps1 -Program .\csi-proxy.exe -Sha256 DIGEST
@@ -49,6 +50,7 @@ function New-SafeFolder([string] $Path) {
 Assert-Administrator
 if ($Sha256) { Assert-Digest $Program $Sha256 }
 $target = Join-Path $Folder 'csi-proxy.exe'
+$serviceFlags = @("-log_file=$LogFolder\csi-proxy.log", '-logtostderr=false') + $Flags
 
 if (Test-Service) {
     $installed = Get-ServiceProgram
@@ -56,6 +58,14 @@ if (Test-Service) {
         throw "The service $ServiceName runs another program, $installed. Use upgrade.ps1 to replace it."
     }
     Write-Output "The service $ServiceName is installed already, with this program."
+    $wanted = @()
+    if ($PSBoundParameters.ContainsKey('Flags') -or $PSBoundParameters.ContainsKey('LogFolder')) { $wanted = $serviceFlags }
+    $lines = @(& $installed service flags @wanted)
+    if ($LASTEXITCODE -ne 0) { throw "csi-proxy could not change the flags of the service. The reason is above." }
+    Write-Output $lines
+    # The second line has the new flags, if they differ.
+    if ($lines.Count -gt 1) { Stop-CsiProxy }
+    Copy-Tool $Program (Split-Path -Parent $installed)
 } else {
     $pipes = @(Get-Pipe)
     if ($pipes.Count -gt 0) {
@@ -63,7 +73,8 @@ if (Test-Service) {
     }
     New-SafeFolder $Folder
     Copy-Item -LiteralPath $Program -Destination $target -Force
-    & $target service install -require-safe-folders "-log_file=$LogFolder\csi-proxy.log" -logtostderr=false @Flags
+    Copy-Tool $Program $Folder
+    & $target service install -require-safe-folders @serviceFlags
     if ($LASTEXITCODE -ne 0) { throw "csi-proxy could not install the service. The reason is above." }
 }
 

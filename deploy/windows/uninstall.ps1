@@ -8,7 +8,7 @@ volumes, links, SMB mappings, iSCSI sessions and target portals. The script does
 install.ps1 has created and, until Windows restarts, the record of the SMB mappings in the registry also remain.
 
 .PARAMETER RemoveProgram
-Also delete the program, and the programs that upgrade.ps1 has kept beside it.
+Also delete the program, csi-proxyctl.exe, and the programs that upgrade.ps1 has kept beside them.
 #>
 [CmdletBinding()]
 param(
@@ -32,7 +32,7 @@ $source = "HKLM:\SYSTEM\CurrentControlSet\Services\EventLog\Application\$Service
 if (Test-Path -LiteralPath $source) { Remove-Item -LiteralPath $source }
 if ($RemoveProgram) {
     $folder = Split-Path -Parent $program
-    foreach ($file in $program, "$folder\csi-proxy-previous.exe", "$folder\csi-proxy-next.exe", "$folder\csi-proxy-failed.exe") {
+    foreach ($file in $program, "$folder\csi-proxyctl.exe", "$folder\csi-proxy-previous.exe", "$folder\csi-proxy-next.exe", "$folder\csi-proxy-failed.exe") {
         if (Test-Path -LiteralPath $file) { Remove-Item -LiteralPath $file }
     }
 }

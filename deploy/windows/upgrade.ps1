@@ -54,6 +54,7 @@ if ((Get-Digest $Program) -eq (Get-Digest $current)) {
     return
 }
 
+if (-not $Rollback) { Copy-Tool $Program $folder }
 # A copy in the folder of the service has the access rights of that folder, and takes its final name in one step.
 Copy-Item -LiteralPath $Program -Destination $next -Force
 # The previous program may serve fewer pipes than the current one.

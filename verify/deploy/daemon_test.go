@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,8 +22,10 @@ import (
 // daemon is a running csi-proxy-sim, which takes the flags of csi-proxy.
 type daemon struct {
 	process *exec.Cmd
-	// The address of its metrics, such as 127.0.0.1:9818.
+	// The address of its status pages, such as 127.0.0.1:9818.
 	address string
+	// The addresses of its metrics.
+	metrics []string
 	// The folder of its sockets.
 	sockets string
 }
@@ -63,7 +66,10 @@ func start(t *testing.T, arguments ...string) daemon {
 	for lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
 		if address, ok := strings.CutPrefix(line, "metrics at http://"); ok {
-			started.address = strings.TrimSuffix(address, "/metrics")
+			started.metrics = append(started.metrics, strings.TrimSuffix(address, "/metrics"))
+		}
+		if address, ok := strings.CutPrefix(line, "status at http://"); ok {
+			started.address, _, _ = strings.Cut(address, "/")
 		}
 		if strings.HasPrefix(line, "Press Ctrl-C") {
 			go io.Copy(io.Discard, output)
@@ -77,16 +83,33 @@ func start(t *testing.T, arguments ...string) daemon {
 // get returns the body of a response with the status OK.
 func (d daemon) get(t *testing.T, path string) string {
 	t.Helper()
-	response, err := http.Get("http://" + d.address + path)
+	code, body := ask(t, d.address, path, "")
+	if code != http.StatusOK {
+		t.Fatalf("%s: %d %s", path, code, body)
+	}
+	return body
+}
+
+// ask returns the status code and the body of a response. A request that a proxy forwards names its client.
+func ask(t *testing.T, address, path, client string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if client != "" {
+		request.Header.Set("X-Forwarded-For", client)
+	}
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s %v", path, response.Status, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return string(body)
+	return response.StatusCode, string(body)
 }
 
 // waitForProbe asks until the daemon answers with the status OK, as kubelet does: a daemon that has just opened its pipes may
@@ -108,34 +131,53 @@ func (d daemon) waitForProbe(t *testing.T, path string) {
 	t.Fatalf("%s: %s for a minute", path, last)
 }
 
-// arguments returns the arguments of the container as kubelet expands them on a node with the address 127.0.0.1. The port
-// is any free one, since the tests share a machine.
-func arguments(t *testing.T, container core.Container) []string {
+// nodeAddress returns an address of this machine that is not a loopback address, which stands for the address of a node.
+func nodeAddress(t *testing.T) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range addresses {
+		if network, ok := address.(*net.IPNet); ok && network.IP.To4() != nil && !network.IP.IsLoopback() {
+			return network.IP.String()
+		}
+	}
+	t.Skip("this machine has only loopback addresses")
+	return ""
+}
+
+// arguments returns the arguments of the container as kubelet expands them on a node with this address. The port is any free
+// one, since the tests share a machine.
+func arguments(t *testing.T, container core.Container, node string) []string {
 	t.Helper()
 	var expanded []string
 	for _, argument := range container.Args {
 		for _, variable := range container.Env {
 			value := variable.Value
 			if variable.ValueFrom != nil {
-				value = "127.0.0.1"
+				value = node
 			}
 			argument = strings.ReplaceAll(argument, "$("+variable.Name+")", value)
 		}
 		if strings.Contains(argument, "$(") {
 			t.Errorf("%s has an unknown variable", argument)
 		}
-		port := container.LivenessProbe.HTTPGet.Port.String()
-		expanded = append(expanded, strings.Replace(argument, "127.0.0.1:"+port, "127.0.0.1:0", 1))
+		if strings.HasPrefix(argument, "-metrics-bind-address=") {
+			argument = strings.Replace(argument, ":"+container.LivenessProbe.HTTPGet.Port.String(), ":0", 1)
+		}
+		expanded = append(expanded, argument)
 	}
 	return expanded
 }
 
 // The daemon starts with the arguments of each rendering, serves all pipes, and answers what kubelet asks.
 func TestTheDaemonStartsAndAnswersTheProbesOfEveryRendering(t *testing.T) {
+	node := nodeAddress(t)
 	tested := map[string]bool{}
 	for name, objects := range renderings(t) {
 		container := only[*apps.DaemonSet](t, objects).Spec.Template.Spec.Containers[0]
-		expanded := arguments(t, container)
+		expanded := arguments(t, container, node)
 		key := fmt.Sprint(expanded, container.LivenessProbe.HTTPGet.Path)
 		if tested[key] {
 			continue
@@ -155,7 +197,48 @@ func TestTheDaemonStartsAndAnswersTheProbesOfEveryRendering(t *testing.T) {
 			if wanted := pipesOf(t, expanded); err != nil || len(endpoints) != wanted {
 				t.Errorf("%d endpoints, not %d: %v", len(endpoints), wanted, err)
 			}
+			daemon.showsItsStatusOnlyToTheNode(t, node)
 		})
+	}
+}
+
+// showsItsStatusOnlyToTheNode checks what kubectl port-forward and csi-proxyctl top read at 127.0.0.1, and what Prometheus reads at
+// the address of the node, if the daemon listens there.
+func (d daemon) showsItsStatusOnlyToTheNode(t *testing.T, node string) {
+	t.Helper()
+	_, port, err := net.SplitHostPort(d.address)
+	if err != nil {
+		t.Fatalf("%s: %v", d.address, err)
+	}
+	isAtNode := false
+	for _, address := range d.metrics {
+		isAtNode = isAtNode || address == net.JoinHostPort(node, port)
+		for _, path := range []string{"/metrics", "/healthz", "/readyz"} {
+			if code, _ := ask(t, address, path, "10.0.0.7"); code != http.StatusOK {
+				t.Errorf("%s%s: %d", address, path, code)
+			}
+		}
+	}
+	for _, path := range []string{"/", "/statusz", "/flagz"} {
+		d.get(t, path)
+		if code, _ := ask(t, d.address, path, "10.0.0.7"); code != http.StatusForbidden {
+			t.Errorf("%s through a proxy: %d", path, code)
+		}
+		if isAtNode {
+			if code, _ := ask(t, net.JoinHostPort(node, port), path, ""); code != http.StatusForbidden {
+				t.Errorf("%s at the address of the node: %d", path, code)
+			}
+		}
+	}
+	expect(t, "listens at the address of the node", isAtNode, strings.Contains(d.get(t, "/flagz"), "metrics-bind-address="+node))
+	program := os.Getenv("CSI_PROXYCTL")
+	if program == "" || runtime.GOOS == "windows" {
+		t.Log("csi-proxyctl top was not run")
+		return
+	}
+	top, err := exec.Command(program, "--endpoint-dir", d.sockets, "top", "--address", d.address).CombinedOutput()
+	if err != nil || !strings.Contains(string(top), "Endpoints: "+d.sockets) {
+		t.Errorf("csi-proxyctl top: %v\n%s", err, top)
 	}
 }
 

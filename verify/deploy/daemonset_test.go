@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionregistration "k8s.io/api/admissionregistration/v1"
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	rbac "k8s.io/api/rbac/v1"
@@ -34,26 +35,30 @@ services: [MSiSCSI]
 smbServers: [fs1.example.com, fs2.example.com]
 iscsiPortals: [10.0.0.0/24]
 extraFlags: [-share-smb-mappings, -max-calls=512]
-metrics: {address: node, port: 9100}
+metrics: {address: node, port: 9100, allowFrom: [10.0.0.0/8, 192.0.2.7], podMonitor: true, prometheusRule: true,
+  monitorLabels: {release: prometheus}, runbookUrl: https://docs.example.com/csi-proxy}
+replaceService: true
+updateStrategy: OnDelete
 maxUnavailable: 5
 minReadySeconds: 60
 terminationGracePeriodSeconds: 30
 priorityClassName: ""
 nodeSelector: {kubernetes.io/os: windows, pool: a}
 affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [
-  {matchExpressions: [{key: csi-proxy, operator: NotIn, values: [service]}]}]}}}
+  {matchExpressions: [{key: csi-proxy, operator: NotIn, values: [service, "off", spare]}]}]}}}
 tolerations: [{key: os, operator: Exists}]
 resources: {limits: {memory: 1Gi}}
+commonLabels: {app.kubernetes.io/name: other, owner: sre}
 podLabels: {app.kubernetes.io/name: other, team: storage}
 podAnnotations: {note: x}
-admissionPolicy: {enabled: true, serviceAccounts: [{namespace: kube-system, name: csi-azuredisk-node-sa}]}
+admissionPolicy: {enabled: true, validationActions: [Deny], serviceAccounts: [{namespace: kube-system, name: csi-azuredisk-node-sa}]}
 `
 
 // renderings returns everything that runs the daemon: all combinations of components, and the chart with several values.
 func renderings(t *testing.T) map[string][]runtime.Object {
 	t.Helper()
 	rendered := map[string][]runtime.Object{"overlays/example": kustomize(t, "kustomize/overlays/example", "")}
-	names := []string{"metrics", "debug-log", "restricted"}
+	names := []string{"metrics", "debug-log", "restricted", "replace-service", "firewall", "prometheus-operator"}
 	for chosen := range 1 << len(names) {
 		var some []string
 		for i, name := range names {
@@ -89,7 +94,10 @@ func TestEveryRenderingIsALeastPrivilegedHostProcessDaemonSet(t *testing.T) {
 			expect(t, "automountServiceAccountToken", *pod.AutomountServiceAccountToken, false)
 			expect(t, "enableServiceLinks", *pod.EnableServiceLinks, false)
 			expect(t, "volumes", len(pod.Volumes), 0)
-			expect(t, "init containers", len(pod.InitContainers), 0)
+			for _, container := range pod.InitContainers {
+				expect(t, "image of "+container.Name, container.Image, pod.Containers[0].Image)
+				expect(t, "limit on memory of "+container.Name, container.Resources.Limits.Memory().IsZero(), false)
+			}
 			expect(t, "containers", len(pod.Containers), 1)
 
 			account := only[*core.ServiceAccount](t, objects)
@@ -104,9 +112,11 @@ func TestEveryRenderingIsALeastPrivilegedHostProcessDaemonSet(t *testing.T) {
 				}
 			}
 
-			update := set.Spec.UpdateStrategy
-			expect(t, "update strategy", update.Type, apps.RollingUpdateDaemonSetStrategyType)
-			expect(t, "maxSurge", *update.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+			if update := set.Spec.UpdateStrategy; update.Type != apps.OnDeleteDaemonSetStrategyType {
+				expect(t, "update strategy", update.Type, apps.RollingUpdateDaemonSetStrategyType)
+				expect(t, "maxSurge", *update.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+			}
+			expect(t, "name", set.Name, "csi-proxy-windows")
 			expect(t, "selector", set.Spec.Selector.MatchLabels, map[string]string{"app.kubernetes.io/name": "csi-proxy"})
 
 			container := pod.Containers[0]
@@ -155,8 +165,7 @@ func probesAskTheMetricsAddress(t *testing.T, container core.Container) {
 	host, port, _ := strings.Cut(flag(t, container, "-metrics-bind-address="), ":")
 	expect(t, "host of the metrics address", host, "$(METRICS_ADDRESS)")
 	address := variable(t, container, "METRICS_ADDRESS")
-	isNode := address.ValueFrom != nil
-	if isNode {
+	if address.ValueFrom != nil {
 		expect(t, "METRICS_ADDRESS", *address, core.EnvVar{Name: "METRICS_ADDRESS", ValueFrom: &core.EnvVarSource{
 			FieldRef: &core.ObjectFieldSelector{FieldPath: "status.hostIP"}}})
 		expect(t, "ports", len(container.Ports), 1)
@@ -165,6 +174,7 @@ func probesAskTheMetricsAddress(t *testing.T, container core.Container) {
 		expect(t, "METRICS_ADDRESS", address.Value, "127.0.0.1")
 		expect(t, "ports of a daemon on the loopback address", len(container.Ports), 0)
 	}
+	// The daemon answers at the loopback address in both cases.
 	// A daemon that drains is not ready, but healthy: a restart would end its calls.
 	paths := map[string]string{"startup": "/healthz", "readiness": "/readyz", "liveness": "/healthz"}
 	for name, probe := range map[string]*core.Probe{
@@ -172,7 +182,7 @@ func probesAskTheMetricsAddress(t *testing.T, container core.Container) {
 	} {
 		expect(t, name+" path", probe.HTTPGet.Path, paths[name])
 		expect(t, name+" port", probe.HTTPGet.Port.String(), port)
-		expect(t, name+" host", probe.HTTPGet.Host, map[bool]string{true: "", false: "127.0.0.1"}[isNode])
+		expect(t, name+" host", probe.HTTPGet.Host, "127.0.0.1")
 	}
 }
 
@@ -185,6 +195,17 @@ func TestTheChartWithItsDefaultsIsTheBase(t *testing.T) {
 	container.Image = "registry.example.com/csi-proxy:0.1.0"
 	container.ImagePullPolicy = core.PullIfNotPresent
 	expect(t, "DaemonSet", fromChart.Spec, base.Spec)
+}
+
+// The components have the init containers of the chart.
+func TestTheComponentsAndTheChartHaveEqualInitContainers(t *testing.T) {
+	fromComponents := only[*apps.DaemonSet](t, kustomize(t, "kustomize/overlays/example", components("metrics", "firewall", "replace-service")))
+	fromChart := only[*apps.DaemonSet](t, mustHelm(t, image+"replaceService: true\nmetrics: {address: node, allowFrom: [LocalSubnet]}"))
+	expected := fromChart.Spec.Template.Spec.InitContainers
+	for i := range expected {
+		expected[i].Image, expected[i].ImagePullPolicy = "registry.invalid/csi-proxy:unset", ""
+	}
+	expect(t, "init containers", fromComponents.Spec.Template.Spec.InitContainers, expected)
 }
 
 func TestEveryValueOfTheChartHasItsEffect(t *testing.T) {
@@ -202,15 +223,28 @@ func TestEveryValueOfTheChartHasItsEffect(t *testing.T) {
 		"-share-smb-mappings", "-max-calls=512",
 	})
 	expect(t, "log level", variable(t, container, "LOG_LEVEL").Value, "5")
-	expect(t, "maxUnavailable", *set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(5))
+	expect(t, "update strategy", set.Spec.UpdateStrategy, apps.DaemonSetUpdateStrategy{Type: apps.OnDeleteDaemonSetStrategyType})
+	rolling := only[*apps.DaemonSet](t, mustHelm(t, image+"maxUnavailable: 5")).Spec.UpdateStrategy.RollingUpdate
+	expect(t, "maxUnavailable", *rolling.MaxUnavailable, intstr.FromInt32(5))
 	expect(t, "minReadySeconds", set.Spec.MinReadySeconds, 60)
 	expect(t, "grace period", *pod.TerminationGracePeriodSeconds, 30)
 	expect(t, "priority", pod.PriorityClassName, "")
 	expect(t, "node selector", pod.NodeSelector, map[string]string{"kubernetes.io/os": "windows", "pool": "a"})
-	expect(t, "affinity", pod.Affinity.NodeAffinity != nil, true)
+	terms := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	expect(t, "affinity", terms[0].MatchExpressions[0].Values, []string{"service", "off", "spare"})
 	expect(t, "tolerations", pod.Tolerations, []core.Toleration{{Key: "os", Operator: core.TolerationOpExists}})
 	expect(t, "memory", container.Resources.Limits.Memory().String(), "1Gi")
-	expect(t, "labels", set.Spec.Template.Labels, map[string]string{"app.kubernetes.io/name": "csi-proxy", "team": "storage"})
+	expect(t, "labels", set.Spec.Template.Labels,
+		map[string]string{"app.kubernetes.io/name": "csi-proxy", "team": "storage", "owner": "sre"})
+	expect(t, "label of the DaemonSet", set.Labels["owner"], "sre")
+	expect(t, "name in the labels of the DaemonSet", set.Labels["app.kubernetes.io/name"], "csi-proxy")
+	expect(t, "init containers", len(pod.InitContainers), 2)
+	expect(t, "removal of the service", pod.InitContainers[0].Command, []string{"csi-proxy.exe", "service", "uninstall"})
+	expect(t, "addresses in the firewall", variable(t, pod.InitContainers[1], "ALLOW_FROM").Value, "10.0.0.0/8,192.0.2.7")
+	expect(t, "port in the firewall", variable(t, pod.InitContainers[1], "METRICS_PORT").Value, "9100")
+	for _, binding := range all[*admissionregistration.ValidatingAdmissionPolicyBinding](mustHelm(t, everyValue)) {
+		expect(t, "actions", binding.Spec.ValidationActions, []admissionregistration.ValidationAction{admissionregistration.Deny})
+	}
 	expect(t, "annotations", set.Spec.Template.Annotations, map[string]string{"note": "x"})
 	subjects := only[*rbac.ClusterRoleBinding](t, mustHelm(t, everyValue)).Subjects
 	expect(t, "subjects", subjects, []rbac.Subject{
@@ -235,6 +269,13 @@ func TestTheSchemaRefusesValuesThatCannotWork(t *testing.T) {
 		image + "services: ['a,b']",
 		image + "extraFlags: [share-smb-mappings]",
 		image + "extraFlags: ['-v 5']",
+		image + "extraFlags: [-nosuchflag]",
+		image + "extraFlags: [-drain=30]",
+		image + "metrics: {podMonitor: true}",
+		image + "metrics: {allowFrom: ['a b']}",
+		image + "metrics: {runbookUrl: example.com}",
+		image + "updateStrategy: Recreate",
+		image + "admissionPolicy: {validationActions: [Refuse]}",
 		image + "metrics: {address: 0.0.0.0}",
 		image + "metrics: {port: 0}",
 		image + "metrics: {portt: 1}",

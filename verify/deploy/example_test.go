@@ -54,13 +54,14 @@ func TestTheExampleIsAdmitted(t *testing.T) {
 	}
 }
 
-// The image has the program that `cargo xtask windows build` builds, and a base image of a fixed version.
-func TestTheContainerfileCopiesTheProgram(t *testing.T) {
+// The image has the programs that `cargo xtask windows build` builds, and a base image of a fixed version.
+func TestTheContainerfileCopiesThePrograms(t *testing.T) {
 	instruction := regexp.MustCompile(`(?m)^[A-Z]+ .*$`)
 	found := instruction.FindAllString(read(t, "deploy/Containerfile"), -1)
 	expect(t, "instructions", found, []string{
 		"FROM mcr.microsoft.com/oss/kubernetes/windows-host-process-containers-base-image:v1.0.0",
 		"COPY dist/csi-proxy.exe csi-proxy.exe",
+		"COPY dist/csi-proxyctl.exe csi-proxyctl.exe",
 		`ENTRYPOINT ["csi-proxy.exe"]`,
 	})
 }

@@ -77,7 +77,7 @@ func TestTheScriptsUseFlagsThatExistAndDownloadNothing(t *testing.T) {
 	}
 	used := map[string]bool{}
 	// Flags of csi-proxy have lower-case names with a hyphen or an underscore, or are the two for the log.
-	flag := regexp.MustCompile(`[\s"]-(require-[a-z-]+|log_[a-z_]+|logtostderr|windows-service|drain)\b`)
+	flag := regexp.MustCompile(`[\s"']-(require-[a-z-]+|log_[a-z_]+|logtostderr|windows-service|drain)\b`)
 	download := regexp.MustCompile(`(?i)Invoke-WebRequest|Invoke-RestMethod|\b(iwr|irm|curl|wget)\b|WebClient|BitsTransfer|https?:|Invoke-Expression|\biex\b`)
 	for _, path := range scripts {
 		text := read(t, "deploy/windows/"+filepath.Base(path))

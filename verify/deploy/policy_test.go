@@ -1,8 +1,10 @@
 package deploy
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +23,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/client-go/util/jsonpath"
 )
 
 // expression is a CEL expression of a policy, as the API server's compiler takes it.
@@ -312,8 +315,18 @@ func TestNoPersistentVolumeIsAPipe(t *testing.T) {
 }
 
 // Everything beside the expressions that a policy needs to have an effect.
-func TestThePoliciesAreEnforced(t *testing.T) {
-	objects := kustomize(t, "admission", "")
+func TestThePoliciesWarnFirstAndAreEnforcedWithTheComponent(t *testing.T) {
+	warn := []admissionregistration.ValidationAction{admissionregistration.Warn, admissionregistration.Audit}
+	deny := []admissionregistration.ValidationAction{admissionregistration.Deny, admissionregistration.Audit}
+	arePoliciesWith(t, kustomize(t, "admission", ""), warn)
+	enforced := strings.Replace(components("enforce-admission"), "../../base", "../../../admission", 1)
+	arePoliciesWith(t, kustomize(t, "kustomize/overlays/example", enforced), deny)
+	arePoliciesWith(t, mustHelm(t, image+"admissionPolicy: {enabled: true, validationActions: [Deny, Audit]}"), deny)
+}
+
+// arePoliciesWith checks that these objects have both policies, for the whole cluster and with these actions.
+func arePoliciesWith(t *testing.T, objects []runtime.Object, actions []admissionregistration.ValidationAction) {
+	t.Helper()
 	found := all[*admissionregistration.ValidatingAdmissionPolicy](objects)
 	expect(t, "policies", len(found), 2)
 	for _, policy := range found {
@@ -333,8 +346,7 @@ func TestThePoliciesAreEnforced(t *testing.T) {
 		for _, binding := range all[*admissionregistration.ValidatingAdmissionPolicyBinding](objects) {
 			if binding.Spec.PolicyName == policy.Name {
 				bound++
-				expect(t, "actions", binding.Spec.ValidationActions,
-					[]admissionregistration.ValidationAction{admissionregistration.Deny, admissionregistration.Audit})
+				expect(t, "actions", binding.Spec.ValidationActions, actions)
 				expect(t, "a binding for a part of the cluster", binding.Spec.MatchResources, nil)
 			}
 		}
@@ -369,5 +381,50 @@ func TestThePoliciesDoNotDriftApart(t *testing.T) {
 	}
 	if len(mustHelm(t, image)) != len(fromChart)-len(objects) {
 		t.Error("the chart has the policies although they are not enabled, or something else depends on that")
+	}
+}
+
+// ValidatingAdmissionPolicy is stable since Kubernetes 1.30. Without the check, an older cluster would fail at the upgrade.
+func TestTheChartRefusesThePolicyBelowKubernetes130(t *testing.T) {
+	for version, isAccepted := range map[string]bool{"v1.29.9": false, "v1.30.0-gke.1": true, "v1.33.1": true} {
+		if _, err := helmFor(t, image+"admissionPolicy: {enabled: true}", version); (err == nil) != isAccepted {
+			t.Errorf("%s: %v", version, err)
+		}
+		if _, err := helmFor(t, image, version); err != nil {
+			t.Errorf("%s without the policy: %v", version, err)
+		}
+	}
+}
+
+// The command that deploy/README.md gives to find out which pods the policy would refuse lists all of them.
+func TestTheCommandListsThePodsThatThePolicyWouldRefuse(t *testing.T) {
+	match := regexp.MustCompile(`kubectl get pods -A -o jsonpath='(.*)' \| grep -E '(.*)'`).FindStringSubmatch(read(t, "deploy/README.md"))
+	if match == nil {
+		t.Fatal("deploy/README.md has no such command")
+	}
+	filter := regexp.MustCompile(match[2])
+	isListed := func(path string) bool {
+		found := pod("some-account", path)
+		found.Name = "pod"
+		list, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&core.PodList{Items: []core.Pod{*found}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		template := jsonpath.New("pods").AllowMissingKeys(true) // as kubectl does
+		if err := template.Parse(match[1]); err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		if err := template.Execute(&text, list); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, "line", text.String(), "kube-system some-account pod "+path+"\n")
+		return filter.MatchString(text.String())
+	}
+	for _, path := range pipes {
+		expect(t, path, isListed(path), true)
+	}
+	for _, path := range []string{`C:\var\lib\kubelet`, "/var/lib/kubelet", `C:\`} {
+		expect(t, path, isListed(path), false)
 	}
 }

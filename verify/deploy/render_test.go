@@ -44,6 +44,8 @@ func newScheme() *runtime.Scheme {
 	} {
 		utilruntime.Must(add(scheme))
 	}
+	scheme.AddKnownTypeWithName(monitoring.WithKind("PodMonitor"), &podMonitor{})
+	scheme.AddKnownTypeWithName(monitoring.WithKind("PrometheusRule"), &prometheusRule{})
 	return scheme
 }
 
@@ -161,6 +163,14 @@ func components(names ...string) string {
 // helm renders the chart with values beyond its own ones, in YAML. It returns an error if the schema refuses them.
 func helm(t *testing.T, values string) ([]runtime.Object, error) {
 	t.Helper()
+	return helmFor(t, values, "v1.35.1")
+}
+
+// helmFor renders the chart for a cluster with this version of Kubernetes.
+func helmFor(t *testing.T, values, kubernetes string) ([]runtime.Object, error) {
+	t.Helper()
+	cluster := chartutil.DefaultCapabilities.Copy()
+	cluster.KubeVersion = chartutil.KubeVersion{Version: kubernetes}
 	loaded, err := loader.Load(chart)
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +180,7 @@ func helm(t *testing.T, values string) ([]runtime.Object, error) {
 		t.Fatal(err)
 	}
 	release := chartutil.ReleaseOptions{Name: "test", Namespace: "kube-system", Revision: 1, IsInstall: true}
-	coalesced, err := chartutil.ToRenderValues(loaded, given, release, chartutil.DefaultCapabilities)
+	coalesced, err := chartutil.ToRenderValues(loaded, given, release, cluster)
 	if err != nil {
 		return nil, err
 	}

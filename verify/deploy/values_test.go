@@ -3,8 +3,10 @@ package deploy
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -101,5 +103,34 @@ func TestTheReadmeDescribesEveryValue(t *testing.T) {
 		}
 	} else if text != wanted {
 		t.Error("the table of the README differs from the schema and the values: run `UPDATE=1 go test -run Readme .`")
+	}
+}
+
+// ownValue has the flags that a value of the chart sets.
+var ownValue = []string{"api-groups", "drain", "iscsi-portals", "kubelet-path", "metrics-bind-address", "require-privacy",
+	"services", "smb-servers", "v", "working-dir"}
+
+// ofService has the flags that only the Windows service uses.
+var ofService = []string{"require-safe-folders", "windows-service"}
+
+// A daemon does not start with an unknown flag. With UPDATE=1 the test writes the flags into the schema.
+func TestTheSchemaKnowsTheFlagsOfTheDaemon(t *testing.T) {
+	known := slices.DeleteFunc(slices.Sorted(maps.Keys(flags(t))), func(name string) bool {
+		return slices.Contains(ownValue, name) || slices.Contains(ofService, name)
+	})
+	wanted := `"^-(` + strings.Join(known, "|") + `)(=[^ \"]*)?$"`
+	path := "deploy/helm/csi-proxy/values.schema.json"
+	pattern := regexp.MustCompile(`("extraFlags": .*?"pattern": )".*?"( }, "description")`)
+	text := read(t, path)
+	updated := pattern.ReplaceAllString(text, "${1}"+strings.ReplaceAll(wanted, "$", "$$")+"${2}")
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(filepath.Join(root, path), []byte(updated), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if text != updated {
+		t.Error("values.schema.json has other flags than the daemon: run `UPDATE=1 go test -run Schema .`")
+	}
+	if !strings.Contains(updated, wanted) {
+		t.Errorf("the schema has no pattern for extraFlags, which should be %s", wanted)
 	}
 }

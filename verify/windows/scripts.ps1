@@ -54,6 +54,9 @@ $installed = "$folder\csi-proxy.exe"
 & "$scripts\install.ps1" -Program $ours -Sha256 $digest -Folder $folder -LogFolder C:\csi-proxy-installed\logs -Flags '-v=5'
 Assert-Installed $ours
 & "$scripts\install.ps1" -Program $ours -Folder $folder
+if (-not (& $ours service flags).Contains('-v=5')) { throw 'an installation without flags has dropped those of the service' }
+& "$scripts\install.ps1" -Program $ours -Folder $folder -LogFolder C:\csi-proxy-installed\logs -Flags '-v=2'
+if (-not (& $ours service flags).EndsWith('-v=2')) { throw 'the flags of the service have not changed' }
 Assert-Fails { & "$scripts\install.ps1" -Program $go } 'Use upgrade.ps1'
 Assert-Installed $ours
 & "$scripts\uninstall.ps1" -RemoveProgram

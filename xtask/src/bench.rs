@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: builds the programs that verify/bench races, prepares Wine, and starts the race.
+//! `cargo xtask bench`: builds the programs that verify/bench races, prepares Wine, and starts the race. The whole race
+//! writes its table to docs/performance.md and the README.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,7 +15,7 @@ pub(crate) const PACKAGE: &str = "csi-proxy-bench";
 
 #[derive(Args, Default)]
 pub(crate) struct Options {
-    /// Options of the race, such as `--rounds 3 --seconds 1 --callers 1,32`
+    /// Options of the race, such as `--rounds 3 --seconds 1 --callers 1,32 --pause 0`; with one, no page is written
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     options: Vec<String>,
 }
@@ -36,6 +37,9 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     let release = workspace::target().join("release");
     let mut race = Command::new(release.join(PACKAGE));
     race.arg("race").args(&options.options).arg("--simulator").arg(release.join(windows::SIMULATOR));
+    if options.options.is_empty() {
+        race.arg("--pages").arg(workspace::root());
+    }
     race.arg("--grpc-go").arg(grpc_go).arg("--node").arg(workspace::root().join("verify/bench/node.toml"));
     Ok(match under_wine()? {
         Ok(Wine { go_program, own_program, client, go_prefix, own_prefix }) => {

@@ -19,10 +19,10 @@ fn in_go() -> Result<Summary, Error> {
     if process::find("go").is_none() {
         return Ok(Summary::skipped("tests of deploy", "go is not installed (https://go.dev/dl)"));
     }
-    let simulator = test::simulator()?;
+    let (simulator, admin_tool) = (test::simulator()?, test::debug_program("csi-proxyctl", "simulated_node")?);
     let mut go = Command::new("go");
     go.current_dir(workspace::root().join("verify/deploy")).args(["test", "-count=1", "-v", "."]);
-    Ok(Summary::of_tests(go.env("CSI_PROXY_SIM", simulator)))
+    Ok(Summary::of_tests(go.env("CSI_PROXY_SIM", simulator).env("CSI_PROXYCTL", admin_tool)))
 }
 
 /// Tests the alert rules in their scenarios, and parses the expressions of the dashboard.

@@ -1,5 +1,6 @@
 //! `cargo xtask docs`: the documentation as a site, which mdBook makes from the pages that verify/site writes.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -15,15 +16,19 @@ pub(crate) fn make(mdbook: &Path) -> Result<bool, Error> {
     let folder = workspace::target().join("site");
     let mut write = workspace::cargo();
     write.args(["run", "--quiet", "--bin", "site", "--"]).arg(&folder);
-    Ok(process::succeeds(&mut write)? && process::succeeds(Command::new(mdbook).arg("build").arg(&folder))?)
+    if !(process::succeeds(&mut write)? && process::succeeds(Command::new(mdbook).arg("build").arg(&folder))?) {
+        return Ok(false);
+    }
+    let mut files = fs::read_dir(folder.join("book"))?.flatten();
+    let has_search = files.any(|file| file.file_name().to_string_lossy().starts_with("searchindex"));
+    if has_search { Ok(true) } else { Err(format!("{} was built without its search", mdbook.display()).into()) }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use clap::Parser as _;
 
+    use super::fs;
     use crate::tasks::Arguments;
     use crate::workspace;
 

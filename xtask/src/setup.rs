@@ -161,19 +161,22 @@ fn install_promtool() -> Result<(), Error> {
     }
 }
 
-/// The programs of which a debug build without optional features is installed, in less than half the time.
-const SMALL: [&str; 2] = ["cargo-deny", "mdbook"];
+/// The programs of which a debug build is installed, in less than half the time, with these optional features alone.
+const SMALL: [(&str, &str); 2] = [("cargo-deny", ""), ("mdbook", "search")];
 
 /// Returns a program that is published on crates.io, such as `cargo-fuzz`, after installing it if it is missing.
 pub(crate) fn cargo_tool(name: &str) -> Result<PathBuf, Error> {
-    let installed = tools().join("bin").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    let features = SMALL.iter().find(|(small, _)| *small == name).map(|(_, features)| *features);
+    // A program that was installed with other features is not taken.
+    let folder = tools().join(features.unwrap_or_default());
+    let installed = folder.join("bin").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     if let Some(found) = process::find(name).or_else(|| installed.is_file().then(|| installed.clone())) {
         return Ok(found);
     }
     let mut install = workspace::cargo();
-    install.args(["install", "--locked", "--quiet", name, "--root"]).arg(tools());
-    if SMALL.contains(&name) {
-        install.args(["--no-default-features", "--debug"]);
+    install.args(["install", "--locked", "--quiet", name, "--root"]).arg(&folder);
+    if let Some(features) = features {
+        install.args(["--no-default-features", "--debug", "--features", features]);
     }
     installed_by(&mut install, installed)
 }

@@ -40,7 +40,7 @@ pub(crate) enum Task {
     Fuzz(fuzz::Options),
     /// Run the server under the load of 64 clients: no call may be lost, and resource usage must not grow
     Soak(soak::Options),
-    /// Race the server against grpc-go and tonic on Linux, and against the Go program under Wine
+    /// Race the server against grpc-go, tonic and, under Wine, the Go program, and write the table of docs/performance.md
     Bench(bench::Options),
     /// Build, test or lint the Windows programs, on Linux with mingw and Wine or on Windows itself
     #[command(subcommand)]

@@ -7,7 +7,7 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEAD: usize = 9;
 /// The default of `SETTINGS_MAX_FRAME_SIZE`. The filter checks it for header blocks only.
 const MAX_FRAME: usize = 16_384;
-/// Maximum size of a header block, with frame heads and padding. hyper accepts 16 KiB of decoded headers.
+/// Maximum size of a header block, with frame heads and padding. h2 accepts 16 KiB of decoded headers.
 pub(crate) const MAX_BLOCK: usize = 32 * 1024;
 /// `feed` begins no further frame once it has produced this many octets of output.
 const MAX_OUT: usize = 16 * 1024;

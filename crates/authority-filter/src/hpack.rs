@@ -1,26 +1,20 @@
-//! Header blocks (HPACK, RFC 7541). The parser only finds pseudo-headers, whose names begin with a colon.
+//! Header blocks (HPACK, RFC 7541): decoded, and written again without references to the dynamic table.
 //!
-//! The h2 crate keeps a pseudo-header in its dynamic table as a part of the buffer that it arrived in, and copies other
-//! fields. A client could thus make it keep a large buffer for each entry. A pseudo-header that a client adds to the
-//! table is therefore *withheld* from the server's table: this table keeps it, and each block that refers to it gets it
-//! as a literal. The server's table has the other entries of the client's table and perhaps older entries, so the
-//! indexes in a block are translated.
+//! The h2 crate would keep entries of its table as parts of the buffers that they arrived in, where each could keep a large
+//! buffer in memory. It therefore gets no entry: this table has the entries of the client, and each block that refers to one
+//! gets the field as a literal.
 //!
-//! The table stores only the length of other entries' names, because sizes decide which entries are evicted.
+//! Fields that the server does not read are left out, which saves h2 the work to decode them.
 
 use std::collections::VecDeque;
 
 use crate::frames::{MAX_BLOCK, MAX_KEPT};
-use crate::{ProtocolError, huffman, value};
+use crate::{ProtocolError, huffman};
 
-const AUTHORITY: &[u8] = b":authority";
-const AUTHORITY_INDEX: usize = 1;
-/// The last of the pseudo-headers, with which the static table begins.
-const LAST_PSEUDO_INDEX: usize = 14;
 /// The default of `SETTINGS_HEADER_TABLE_SIZE`. The server must not announce a higher value.
 const MAX_TABLE: usize = 4096;
-/// Maximum octets of a rewritten block, so that it does not exceed [`MAX_BLOCK`] with the heads of its frames.
-const MAX_REWRITTEN: usize = MAX_BLOCK - 64;
+/// Maximum octets of a rewritten block: a block of [`MAX_BLOCK`] in the shortest Huffman code, five bits for an octet.
+const MAX_REWRITTEN: usize = MAX_BLOCK / 5 * 8;
 /// The size of an entry without its name and value.
 const ENTRY_OVERHEAD: usize = 32;
 /// Maximum octets of an integer after its prefix. A longer integer exceeds 2^28, which no reader accepts.
@@ -31,76 +25,55 @@ const INDEXED: (u8, u32) = (0b1000_0000, 7);
 const ADDED: (u8, u32) = (0b0100_0000, 6);
 const RESIZED: (u8, u32) = (0b0010_0000, 5);
 const NOT_ADDED: (u8, u32) = (0, 4);
-const NEVER_ADDED: u8 = 0b0001_0000;
 
 /// The lengths of the names in the static table (RFC 7541, appendix A).
 const STATIC_NAMES: [u8; 61] = [
     10, 7, 7, 5, 5, 7, 7, 7, 7, 7, 7, 7, 7, 7, 14, 15, 15, 13, 6, 27, 3, 5, 13, 13, 19, 16, 16, 14, 16, 13, 12, 6, 4,
     4, 6, 7, 4, 4, 8, 17, 13, 8, 19, 13, 4, 8, 12, 18, 19, 5, 7, 7, 11, 6, 10, 25, 17, 10, 4, 3, 16,
 ];
+/// The indexes of `:authority`, `content-type` and `user-agent` in the static table.
+const AUTHORITY: usize = 1;
+const CONTENT_TYPE: usize = 31;
+const USER_AGENT: usize = 58;
 
-/// Rewrites the header blocks of one direction of a connection.
+/// A name: an index of the static table, or a text of this length.
+#[derive(Clone, Copy, Debug)]
+struct Name {
+    index: usize,
+    length: usize,
+    /// Whether the server reads fields with this name.
+    is_read: bool,
+}
+
+/// Rewrites the header blocks of one direction of a connection, and keeps the client's dynamic table.
 #[derive(Debug)]
 pub(crate) struct Table {
-    entries: Entries,
-    /// The decoded value of a pseudo-header; kept for its allocation.
-    value: Vec<u8>,
-}
-
-/// The client's dynamic table.
-#[derive(Debug)]
-struct Entries {
     /// Newest first.
-    fields: VecDeque<Entry>,
+    entries: VecDeque<Entry>,
+    /// The names that are not in the static table, and the values, of the entries that the server may get. Oldest first.
+    text: Vec<u8>,
+    /// How many octets of texts have been removed from the beginning of `text`.
+    removed: usize,
     size: usize,
     limit: usize,
-    /// How many entries have been added to the server's table.
-    sent: usize,
+    /// The name and the value of the field that is being decoded; kept for its allocation.
+    field: Vec<u8>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Entry {
     name: Name,
     size: usize,
-    place: Place,
+    /// Where its text begins and ends, counted from the first octet that was ever added to `text`.
+    begin: usize,
+    end: usize,
 }
 
-#[derive(Debug)]
-enum Place {
-    /// Also in the server's table, as the entry with this number.
-    Server(usize),
-    /// In this table only: as a literal that is added to no table, and the position at which the name in it ends.
-    Withheld(Box<[u8]>, usize),
-}
-
-/// The name of a field.
-#[derive(Clone, Copy, Debug)]
-struct Name {
-    length: usize,
-    is_pseudo: bool,
-    is_authority: bool,
-}
-
-/// The name of a literal, as a block has it.
-#[derive(Clone, Copy)]
-enum WrittenName<'a> {
-    /// The index of a name in the server's tables.
-    Index(usize),
-    /// A string with its length, not decoded.
-    Text(&'a [u8]),
-}
-
-/// A field that a client refers to by its index.
-struct Indexed<'a> {
-    name: Name,
-    written: WrittenName<'a>,
-    /// The whole field, if it is withheld from the server's table.
-    withheld: Option<&'a [u8]>,
-}
+const TOO_LARGE: ProtocolError = ProtocolError("a header block is larger than 32 KiB");
 
 impl Table {
     pub(crate) fn new() -> Self {
-        Self { entries: Entries { fields: VecDeque::new(), size: 0, limit: MAX_TABLE, sent: 0 }, value: Vec::new() }
+        Self { entries: VecDeque::new(), text: Vec::new(), removed: 0, size: 0, limit: MAX_TABLE, field: Vec::new() }
     }
 
     /// Reads a complete header block, and writes the block that the server must read to `rewritten`, which must be empty.
@@ -112,101 +85,69 @@ impl Table {
                 if !may_resize {
                     return Err(ProtocolError("a header block resizes the table after its first field"));
                 }
-                let limit = cursor.integer(RESIZED.1)?;
-                self.entries.resize(limit)?;
-                write_integer(limit, RESIZED.0, RESIZED.1, rewritten);
+                self.resize(cursor.integer(RESIZED.1)?)?;
                 continue;
             }
             may_resize = false;
             if first & INDEXED.0 != 0 {
-                let Indexed { written, withheld, .. } = self.entries.get(cursor.integer(INDEXED.1)?)?;
-                match withheld {
-                    Some(literal) => rewritten.extend_from_slice(literal),
-                    None => written.write(INDEXED, rewritten),
+                match self.get(cursor.integer(INDEXED.1)?)? {
+                    (name, Some(entry)) => name.write(self.text_of(entry), rewritten),
+                    (name, None) if name.is_read => write_integer(name.index, INDEXED, rewritten),
+                    _ => {}
                 }
             } else {
-                self.rewrite_literal(first, &mut cursor, rewritten)?;
+                let is_added = first & ADDED.0 != 0;
+                let index = cursor.integer(if is_added { ADDED.1 } else { NOT_ADDED.1 })?;
+                let name = self.read_literal(index, &mut cursor)?;
+                name.write(&self.field, rewritten);
+                if is_added {
+                    self.add(name);
+                }
             }
             if rewritten.len() > MAX_REWRITTEN {
                 return Err(TOO_LARGE);
             }
         }
-        self.value.clear();
-        self.value.shrink_to(MAX_KEPT);
+        self.field.clear();
+        self.field.shrink_to(MAX_KEPT);
         Ok(())
     }
 
-    fn rewrite_literal(
-        &mut self,
-        first: u8,
-        cursor: &mut Cursor<'_>,
-        rewritten: &mut Vec<u8>,
-    ) -> Result<(), ProtocolError> {
-        let is_added = first & ADDED.0 != 0;
-        let kind = if is_added { ADDED } else { (first & NEVER_ADDED, NOT_ADDED.1) };
-        let index = cursor.integer(kind.1)?;
-        let (name, written) = if index == 0 {
-            let (text, encoded) = cursor.text()?;
-            (Name::of(text)?, WrittenName::Text(encoded))
+    /// Reads a literal into `field`, and returns its name.
+    fn read_literal(&mut self, index: usize, cursor: &mut Cursor<'_>) -> Result<Name, ProtocolError> {
+        self.field.clear();
+        let name = if index == 0 {
+            cursor.text(&mut self.field)?;
+            Name::of(&self.field)?
         } else {
-            let Indexed { name, written, .. } = self.entries.get(index)?;
-            (name, written)
-        };
-        let (text, encoded) = cursor.text()?;
-        let is_withheld = is_added && name.is_pseudo;
-        let literal = rewritten.len();
-        written.write(if is_withheld { NOT_ADDED } else { kind }, rewritten);
-        let name_end = rewritten.len() - literal;
-        if name.is_authority || is_withheld {
-            // What is withheld is decoded here, and not by the server in each block that refers to it.
-            self.value.clear();
-            text.each(|octet| self.value.push(octet))?;
-            if name.is_authority && !value::is_accepted(&self.value) {
-                value::sanitize(&mut self.value);
+            let (name, entry) = self.get(index)?;
+            if let Some(Entry { begin, .. }) = entry {
+                let begin = begin - self.removed;
+                self.field.extend_from_slice(&self.text[begin..begin + name.text_length()]);
             }
-            write_text(&self.value, rewritten);
-        } else {
-            rewritten.extend_from_slice(encoded);
-        }
-        if is_added {
-            let size = name.length + text.length()? + ENTRY_OVERHEAD;
-            self.entries.add(name, size, is_withheld.then(|| (&rewritten[literal..], name_end)));
-        }
-        Ok(())
+            name
+        };
+        self.field.truncate(name.text_length());
+        cursor.text(&mut self.field)?;
+        Ok(name)
     }
-}
 
-const TOO_LARGE: ProtocolError = ProtocolError("a header block is larger than 32 KiB");
-
-impl Entries {
-    fn get(&self, index: usize) -> Result<Indexed<'_>, ProtocolError> {
+    /// Returns the name with this index, and the entry unless it is in the static table.
+    fn get(&self, index: usize) -> Result<(Name, Option<Entry>), ProtocolError> {
         let Some(position) = index.checked_sub(1) else {
             return Err(ProtocolError("a header field has index 0"));
         };
         if let Some(&length) = STATIC_NAMES.get(position) {
-            let (is_pseudo, is_authority) = (index <= LAST_PSEUDO_INDEX, index == AUTHORITY_INDEX);
-            let name = Name { length: length.into(), is_pseudo, is_authority };
-            return Ok(Indexed { name, written: WrittenName::Index(index), withheld: None });
+            let is_read = !matches!(index, AUTHORITY | CONTENT_TYPE | USER_AGENT);
+            return Ok((Name { index, length: length.into(), is_read }, None));
         }
-        let Some(entry) = self.fields.get(position - STATIC_NAMES.len()) else {
-            return Err(ProtocolError("a header field has an index beyond the table"));
-        };
-        let (written, withheld) = match &entry.place {
-            Place::Server(number) => {
-                let newer = self.sent.wrapping_sub(*number);
-                (WrittenName::Index(STATIC_NAMES.len() + 1 + newer), None)
-            }
-            Place::Withheld(literal, name_end) => {
-                let written = match literal[..*name_end] {
-                    [0, ref text @ ..] => WrittenName::Text(text),
-                    // The indexes of pseudo-headers fit into an octet.
-                    [index, ..] => WrittenName::Index(index.into()),
-                    [] => unreachable!("a literal has a name"),
-                };
-                (written, Some(&**literal))
-            }
-        };
-        Ok(Indexed { name: entry.name, written, withheld })
+        let entry = self.entries.get(position - STATIC_NAMES.len());
+        let entry = entry.ok_or(ProtocolError("a header field has an index beyond the table"))?;
+        Ok((entry.name, Some(*entry)))
+    }
+
+    fn text_of(&self, entry: Entry) -> &[u8] {
+        &self.text[entry.begin - self.removed..entry.end - self.removed]
     }
 
     fn resize(&mut self, limit: usize) -> Result<(), ProtocolError> {
@@ -218,86 +159,63 @@ impl Entries {
         Ok(())
     }
 
-    /// Adds an entry. An entry larger than the table empties the table and is not added.
-    ///
-    /// The server's table has fewer entries, and so it evicts later: it has every entry of the client's table that is
-    /// not withheld.
-    fn add(&mut self, name: Name, size: usize, withheld: Option<(&[u8], usize)>) {
+    /// Adds `field` with this name. A field larger than the table empties the table and is not added.
+    fn add(&mut self, name: Name) {
+        let size = name.length + self.field.len() - name.text_length() + ENTRY_OVERHEAD;
         self.evict(self.limit.saturating_sub(size));
         if size > self.limit {
             return;
         }
-        let place = if let Some((literal, name_end)) = withheld {
-            Place::Withheld(literal.into(), name_end)
-        } else {
-            self.sent = self.sent.wrapping_add(1);
-            Place::Server(self.sent)
-        };
+        let added = self.removed + self.text.len();
+        let oldest = self.entries.back().map_or(added, |entry| entry.begin);
+        if (oldest - self.removed) * 2 > self.text.len() {
+            self.text.drain(..oldest - self.removed);
+            self.removed = oldest;
+        }
+        if name.is_read {
+            self.text.extend_from_slice(&self.field);
+        }
         self.size += size;
-        self.fields.push_front(Entry { name, size, place });
+        self.entries.push_front(Entry { name, size, begin: added, end: self.removed + self.text.len() });
     }
 
     /// Removes the oldest entries until the remaining entries fit into `size`.
     fn evict(&mut self, size: usize) {
         while self.size > size {
-            let Some(oldest) = self.fields.pop_back() else { break };
+            let Some(oldest) = self.entries.pop_back() else { break };
             self.size -= oldest.size;
         }
     }
 }
 
-impl WrittenName<'_> {
-    /// Begins a field of a representation with this name or index.
-    fn write(self, (bits, prefix): (u8, u32), block: &mut Vec<u8>) {
-        match self {
-            Self::Index(index) => write_integer(index, bits, prefix, block),
-            Self::Text(text) => {
-                block.push(bits);
-                block.extend_from_slice(text);
-            }
-        }
-    }
-}
-
 impl Name {
-    fn of(text: Text<'_>) -> Result<Self, ProtocolError> {
-        let (mut length, mut is_pseudo, mut same) = (0, false, true);
-        text.each(|octet| {
-            is_pseudo = is_pseudo || (length == 0 && octet == b':');
-            same = same && AUTHORITY.get(length) == Some(&octet);
-            length += 1;
-        })?;
-        // The h2 crate refuses such a field and, in a block that continues, does not add it to its table.
-        if length == 0 {
+    /// Returns the name with this text.
+    fn of(text: &[u8]) -> Result<Self, ProtocolError> {
+        // The h2 crate refuses such a field.
+        if text.is_empty() {
             return Err(ProtocolError("a header field has an empty name"));
         }
-        Ok(Self { length, is_pseudo, is_authority: same && length == AUTHORITY.len() })
-    }
-}
-
-/// A string in a block, not decoded.
-#[derive(Clone, Copy)]
-struct Text<'a> {
-    octets: &'a [u8],
-    is_huffman: bool,
-}
-
-impl Text<'_> {
-    fn each(self, mut emit: impl FnMut(u8)) -> Result<(), ProtocolError> {
-        if self.is_huffman {
-            return huffman::decode(self.octets, emit);
-        }
-        self.octets.iter().for_each(|&octet| emit(octet));
-        Ok(())
+        let is_read = !matches!(text, b":authority" | b"content-type" | b"te" | b"user-agent");
+        Ok(Self { index: 0, length: text.len(), is_read })
     }
 
-    fn length(self) -> Result<usize, ProtocolError> {
-        if !self.is_huffman {
-            return Ok(self.octets.len());
+    /// Returns how many octets of the text of a field are its name.
+    fn text_length(self) -> usize {
+        if self.index == 0 && self.is_read { self.length } else { 0 }
+    }
+
+    /// Writes a field with this name, unless the server does not read it. `text`: its name, unless that has an index, and
+    /// its value.
+    fn write(self, text: &[u8], block: &mut Vec<u8>) {
+        if !self.is_read {
+            return;
         }
-        let mut length = 0;
-        huffman::decode(self.octets, |_| length += 1)?;
-        Ok(length)
+        let (name, value) = text.split_at(self.text_length());
+        write_integer(self.index, NOT_ADDED, block);
+        if self.index == 0 {
+            write_text(name, block);
+        }
+        write_text(value, block);
     }
 }
 
@@ -306,7 +224,7 @@ struct Cursor<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Cursor<'a> {
+impl Cursor<'_> {
     fn octet(&mut self) -> Result<u8, ProtocolError> {
         let (&octet, rest) = self.rest.split_first().ok_or(ProtocolError("a header block ends within a field"))?;
         self.rest = rest;
@@ -330,27 +248,30 @@ impl<'a> Cursor<'a> {
         Err(ProtocolError("an integer in a header block has more than five octets"))
     }
 
-    /// Reads a string; returns it, and the octets that it was read from.
-    fn text(&mut self) -> Result<(Text<'a>, &'a [u8]), ProtocolError> {
-        let before = self.rest;
-        let is_huffman = before.first().is_some_and(|first| first & 0b1000_0000 != 0);
+    /// Reads a string, and appends what it means to `out`.
+    fn text(&mut self, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        let is_huffman = self.rest.first().is_some_and(|first| first & 0b1000_0000 != 0);
         let length = self.integer(7)?;
         let Some((octets, rest)) = self.rest.split_at_checked(length) else {
             return Err(ProtocolError("a header block ends within a string"));
         };
         self.rest = rest;
-        Ok((Text { octets, is_huffman }, &before[..before.len() - rest.len()]))
+        if is_huffman {
+            return huffman::decode(octets, |octet| out.push(octet));
+        }
+        out.extend_from_slice(octets);
+        Ok(())
     }
 }
 
 /// Writes `text` without Huffman coding.
 fn write_text(text: &[u8], block: &mut Vec<u8>) {
-    write_integer(text.len(), 0, 7, block);
+    write_integer(text.len(), (0, 7), block);
     block.extend_from_slice(text);
 }
 
 /// Writes an integer that begins with the low `prefix` bits of an octet, whose other bits are `bits`.
-fn write_integer(integer: usize, bits: u8, prefix: u32, block: &mut Vec<u8>) {
+fn write_integer(integer: usize, (bits, prefix): (u8, u32), block: &mut Vec<u8>) {
     let max = (1 << prefix) - 1;
     if integer < max {
         return block.push(bits | low_octet(integer));
@@ -379,7 +300,8 @@ mod tests {
             let mut fields = Vec::new();
             decoder.decode(&mut vec![0b1000_0000 | index], &mut fields).unwrap();
             assert_eq!(fields[0].0.len(), usize::from(length), "{index}");
-            assert_eq!(fields[0].0 == AUTHORITY, usize::from(index) == AUTHORITY_INDEX);
+            let (name, _) = Table::new().get(index.into()).unwrap();
+            assert_eq!(name.is_read, Name::of(&fields[0].0).unwrap().is_read, "{index}");
         }
     }
 
@@ -445,37 +367,53 @@ mod tests {
     }
 
     #[test]
-    fn a_huffman_coded_value_is_checked_after_decoding() {
+    fn a_huffman_coded_text_is_decoded() {
         // The Huffman code of "%%%%" is "UUU".
-        assert_eq!(read(&mut Table::new(), b"\x11\x83UUU").unwrap(), b"\x11\x04----");
+        assert_eq!(read(&mut Table::new(), b"\x14\x83UUU").unwrap(), b"\x04\x04%%%%");
     }
 
     #[test]
-    fn a_pseudo_header_is_withheld_from_the_servers_table_and_written_where_a_block_refers_to_it() {
+    fn no_field_is_added_to_the_servers_table_and_a_reference_becomes_a_literal() {
         let table = &mut Table::new();
         // `:path` with a name from the static table, a field, `:path2` with a name of its own and Huffman coding.
+        let first = read(table, b"\x44\x02/a\x40\x01n\x01v\x40\x06:path2\x83UUU").unwrap();
+        assert_eq!(first, b"\x04\x02/a\x00\x01n\x01v\x00\x06:path2\x04%%%%");
         assert_eq!(
-            read(table, b"\x44\x02/a\x40\x01n\x01v\x40\x06:path2\x83UUU").unwrap(),
-            b"\x04\x02/a\x40\x01n\x01v\x00\x06:path2\x04%%%%"
-        );
-        assert_eq!(read(table, b"\xbe").unwrap(), b"\x00\x06:path2\x04%%%%");
-        assert_eq!(
-            read(table, b"\x82\xbf\xc0\x83").unwrap(),
-            b"\x82\xbe\x04\x02/a\x83",
-            "the field is the newest of the server"
+            read(table, b"\x82\xbe\xbf\xc0\x83").unwrap(),
+            b"\x82\x00\x06:path2\x04%%%%\x00\x01n\x01v\x04\x02/a\x83"
         );
         // Names from the table: in a literal that is added, one that is not, and one that must never be.
-        assert_eq!(read(table, b"\x7f\x00\x01w").unwrap(), b"\x7e\x01w");
-        assert_eq!(read(table, b"\x0f\x32\x01w\x1f\x32\x01x").unwrap(), b"\x04\x01w\x14\x01x");
-        assert_eq!(read(table, b"\x0f\x30\x01w").unwrap(), b"\x00\x06:path2\x01w");
-        assert_eq!(read(table, b"\xbe\xc0").unwrap(), b"\xbe\xbf", "the server has both fields");
+        assert_eq!(read(table, b"\x7f\x01\x01w").unwrap(), b"\x04\x01w");
+        assert_eq!(read(table, b"\x0f\x31\x01w\x1f\x2f\x01x").unwrap(), b"\x00\x01n\x01w\x04\x01x");
+        assert_eq!(read(table, b"\xbe").unwrap(), b"\x04\x01w");
+    }
+
+    #[test]
+    fn what_the_server_does_not_read_is_left_out() {
+        let table = &mut Table::new();
+        assert_eq!(read(table, b"\x82\x41\x02\\\\\x40\x02te\x01t\x5f\x01c\x7a\x83UUU\x83").unwrap(), b"\x82\x83");
+        assert_eq!(read(table, b"\xbe\xbf\xc0\xc1\x81\x9f\xba\x0f\x31\x01x").unwrap(), b"");
+        assert_eq!(table.size, 4 * 32 + 10 + 2 + 2 + 1 + 12 + 1 + 10 + 4, "the client counts all of its entries");
+    }
+
+    #[test]
+    fn the_texts_of_evicted_entries_are_removed() {
+        let table = &mut Table::new();
+        for round in 0..100 {
+            read(table, &[&[0x40, 1, b'a', 100][..], &[round; 100]].concat()).unwrap();
+            let expected = [&[0, 1, b'a', 100][..], &[round; 100]].concat();
+            assert_eq!(read(table, NEWEST).unwrap(), expected);
+            assert!(table.text.len() <= 2 * MAX_TABLE);
+        }
+        let oldest = [0x80 | u8::try_from(61 + table.entries.len()).unwrap()];
+        assert_eq!(read(table, &oldest).unwrap()[4], 100 - u8::try_from(table.entries.len()).unwrap());
     }
 
     #[test]
     fn a_small_block_does_not_become_a_large_one() {
         let table = &mut Table::new();
         read(table, &[&[0x44, 0x7f, 0xa1, 0x1e][..], &[b'/'; 4000]].concat()).unwrap();
-        assert_eq!(read(table, &[0xbe; 8]).unwrap().len(), 8 * 4004);
-        assert_eq!(read(table, &[0xbe; 9]), Err(TOO_LARGE));
+        assert_eq!(read(table, &[0xbe; 13]).unwrap().len(), 13 * 4004);
+        assert_eq!(read(table, &[0xbe; 14]), Err(TOO_LARGE));
     }
 }

@@ -1,19 +1,18 @@
 //! A filter that lets an HTTP/2 server accept clients that send the path of a named pipe as `:authority`.
 //!
 //! Go clients dial `\\.\\pipe\\csi-proxy-disk-v1` and send that text as `:authority`, raw or percent-encoded. Neither
-//! is a valid authority ([RFC 9113, section 8.3.1]). The `h2` crate, on which hyper and tonic are built, resets such a
-//! stream before any service sees it, and has no setting for that ([hyperium/h2#442], [hyperium/h2#487]).
-//! [`AuthorityFilter`] wraps the connection and rewrites invalid values: octets that could be invalid become `-`. A
-//! patched copy of h2 would have to follow each of its security releases, and its maintainers regard such a value as
-//! invalid.
+//! is a valid authority ([RFC 9113, section 8.3.1]). The `h2` crate resets such a stream before any service sees it, and
+//! has no setting for that ([hyperium/h2#442], [hyperium/h2#487]). A patched copy of h2 would have to follow each of its
+//! security releases, and its maintainers regard such a value as invalid.
 //!
-//! The filter also keeps pseudo-headers out of the server's dynamic table, where each of them could keep a large buffer
-//! in memory (see `hpack.rs`). It writes each header block again, without padding; all other frames pass unchanged. It
-//! holds a header block until the block is complete, and no other frame. It disconnects a client that violates the framing of
-//! HTTP/2, because it could no longer follow the header table of that client.
+//! [`AuthorityFilter`] wraps the connection. It decodes each header block and writes it again, without references to the
+//! header table, without padding, and without the fields that the server does not read: `:authority`, `content-type`, `te`
+//! and `user-agent` (`hpack.rs` has the reasons). All other frames pass unchanged. The filter holds a header block until the
+//! block is complete, and no other frame. It disconnects a client that violates the framing of HTTP/2, because it could no
+//! longer follow the header table of that client.
 //!
 //! The server must announce the default value of `SETTINGS_MAX_FRAME_SIZE`, and at most the default of
-//! `SETTINGS_HEADER_TABLE_SIZE`. Until the client resizes the table, both ends and the filter use the default size.
+//! `SETTINGS_HEADER_TABLE_SIZE`. Until the client resizes the table, the filter uses the default size.
 //!
 //! [RFC 9113, section 8.3.1]: https://www.rfc-editor.org/rfc/rfc9113#section-8.3.1
 //! [hyperium/h2#442]: https://github.com/hyperium/h2/issues/442
@@ -23,7 +22,6 @@ mod frames;
 mod hpack;
 mod huffman;
 mod stream;
-mod value;
 
 use std::{error, fmt, io};
 

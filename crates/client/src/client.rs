@@ -1,6 +1,7 @@
 //! The client and its settings.
 
 use std::env;
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -27,6 +28,9 @@ pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(2 * 60);
 
 /// The greatest deadline; a longer one counts as this.
 const MAX_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long [`Client::served_versions`] waits for the first answer.
+const ANSWER_TIME: Duration = Duration::from_secs(3);
 
 /// A client of the csi-proxy of this node.
 ///
@@ -89,16 +93,19 @@ impl Client {
     }
 
     /// Returns which group-versions the node serves to this process now, by connecting to each. The list is empty if no
-    /// csi-proxy runs there, or if the container has none of its pipes.
+    /// csi-proxy runs there, or if the container has none of its pipes. A daemon that hangs serves a version that does not
+    /// [answer](ServedVersion::answers).
     pub async fn served_versions(&self) -> Result<Vec<ServedVersion>, Error> {
-        const NAME: &str = "the search for served versions";
-        let search = tokio::time::timeout(self.deadline, self.connections.served(GROUP_VERSIONS.iter()));
-        let served =
-            search.await.map_err(|_| Error::new(ErrorKind::DeadlineExceeded, NAME, "a pipe is still busy"))?.map_err(
-                |error| Error::new(rpc::connect_error_kind(&error), NAME, error.to_string()).with_source(error),
-            )?;
-        let version = |row: &api::GroupVersion| ServedVersion { group: row.group.name(), version: row.version };
-        Ok(served.into_iter().map(version).collect())
+        let found = self.connections.answering(self.deadline.min(ANSWER_TIME)).await.map_err(|error| {
+            let kind = rpc::connect_error_kind(&error);
+            Error::new(kind, "the search for served versions", error.to_string()).with_source(error)
+        })?;
+        let version = |(row, answers): (&api::GroupVersion, bool)| ServedVersion {
+            group: row.group.name(),
+            version: row.version,
+            answers,
+        };
+        Ok(found.into_iter().map(version).collect())
     }
 
     /// Calls an RPC by its name, with a request and a response that are encoded protobuf messages: for a tool that knows
@@ -168,6 +175,8 @@ pub struct ServedVersion {
     pub group: &'static str,
     /// The version, such as `v1`.
     pub version: &'static str,
+    /// Whether the daemon answers a connection within a few seconds.
+    pub answers: bool,
 }
 
 impl fmt::Display for ServedVersion {
@@ -228,7 +237,8 @@ impl Builder {
 /// The named pipes of the node; on other systems than Windows, where csi-proxy-sim has its sockets by default.
 impl Default for Builder {
     fn default() -> Self {
-        let runtime_folder = env::var_os("XDG_RUNTIME_DIR").filter(|_| env::consts::OS != "windows");
+        let is_set = |folder: &OsString| !folder.is_empty() && env::consts::OS != "windows";
+        let runtime_folder = env::var_os("XDG_RUNTIME_DIR").filter(is_set);
         let location = runtime_folder
             .map_or(Location::NamedPipes, |folder| Location::Directory(PathBuf::from(folder).join("csi-proxy")));
         Self { endpoints: Endpoints::At(location), deadline: DEFAULT_DEADLINE, delays: DELAYS }

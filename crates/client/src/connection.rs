@@ -8,18 +8,23 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use api::{GROUP_VERSIONS, GroupVersion};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 use tonic::body::Body;
 use tower_service::Service;
 use transport::address::Location;
 use transport::listener::connect;
+
+/// What a client sends first: the preface of HTTP/2, and an empty SETTINGS frame.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// A byte stream to a daemon.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -100,6 +105,30 @@ impl Connections {
             }
         }
         Ok(served)
+    }
+
+    /// Returns which versions are served now, and whether the daemon answers there within `limit`. Keeps no connection.
+    pub(crate) async fn answering(&self, mut limit: Duration) -> io::Result<Vec<(&'static GroupVersion, bool)>> {
+        let mut found = Vec::new();
+        for version in &GROUP_VERSIONS {
+            let asked = async {
+                let mut stream = self.endpoints.connect(version).await?;
+                // The daemon answers the start of HTTP/2 with its settings. No RPC is called.
+                let is_sent = stream.write_all(PREFACE).await.is_ok();
+                Ok::<_, io::Error>(is_sent && stream.read_u8().await.is_ok())
+            };
+            match timeout(limit, asked).await {
+                Ok(Ok(answers)) => found.push((version, answers)),
+                Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {}
+                Ok(Err(error)) => return Err(error),
+                Err(_) => {
+                    found.push((version, false));
+                    // The other pipes probably do not answer either, and must not take as long each.
+                    limit = limit.min(Duration::from_millis(200));
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the path that opens the endpoint, or only its name if the caller of this crate opens the connections.

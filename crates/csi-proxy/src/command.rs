@@ -41,7 +41,7 @@ impl fmt::Display for CommandError {
             Self::Unknown(word) if word == "demo" => f.write_str("unknown command 'demo'; use 'csi-proxy-sim demo'"),
             Self::Unknown(word) => write!(f, "unknown command '{word}'"),
             Self::UnexpectedArgument(command, word) => write!(f, "unexpected argument '{word}' after '{command}'"),
-            Self::NoTask => f.write_str("'service' needs one of install, uninstall and status"),
+            Self::NoTask => f.write_str("'service' needs one of install, flags, uninstall and status"),
             Self::Flags(error) => error.fmt(f),
         }
     }
@@ -99,6 +99,13 @@ mod tests {
         };
         assert_eq!(installation.arguments, ["-v", "5", "--log_file=x"]);
         assert!(!installation.require_safe_folders);
+        let Ok(Command::Service(Task::Flags(flags))) = parse("service flags -v 5") else {
+            panic!("the flags are valid")
+        };
+        assert_eq!(flags, ["-v", "5"]);
+        assert!(matches!(parse("service flags"), Ok(Command::Service(Task::Flags(flags))) if flags.is_empty()));
+        assert_eq!(parse("service flags -nonsense").unwrap_err(), "unknown flag -nonsense");
+        assert_eq!(parse("service flags now").unwrap_err(), "unexpected argument 'now' after 'service flags'");
         assert_eq!(parse("service install -nonsense").unwrap_err(), "unknown flag -nonsense");
         assert_eq!(parse("service install -v=1 now").unwrap_err(), "unexpected argument 'now' after 'service install'");
     }
@@ -128,7 +135,7 @@ mod tests {
         }
         assert!(matches!(parse("service status"), Ok(Command::Service(Task::Status))));
         assert_eq!(parse("service status now").unwrap_err(), "unexpected argument 'now' after 'service status'");
-        assert_eq!(parse("service start").unwrap_err(), "'service' needs one of install, uninstall and status");
+        assert_eq!(parse("service start").unwrap_err(), "'service' needs one of install, flags, uninstall and status");
         assert_eq!(parse("serve").unwrap_err(), "unknown command 'serve'");
         assert_eq!(parse("version -v=5").unwrap_err(), "unexpected argument '-v=5' after 'version'");
     }

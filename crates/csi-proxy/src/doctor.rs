@@ -14,6 +14,7 @@ use api::{GROUP_VERSIONS, Group};
 use server::EndpointSpec;
 use terminal_text::{escaped, escaped_json};
 
+use crate::VERSION;
 use crate::command::{CommandError, no_more};
 use crate::flags::help::Help;
 use crate::flags::{FlagError, Flags};
@@ -86,7 +87,7 @@ fn examine(
     out: &mut impl Write,
 ) -> Result<ExitCode, Box<dyn Error>> {
     let flags = with_flags_of_service(program, words, flags, system);
-    let version = env!("CARGO_PKG_VERSION");
+    let version = VERSION;
     let (text, json, is_good) = if flags.parity {
         let parity = compare(&backend.os, &flags.daemon.node, flags.show_names);
         let agrees = parity.rows_of(Agreement::Different).next().is_none();
@@ -120,7 +121,7 @@ fn with_flags_of_service(
 
 /// Splits the command line of a service at blanks outside of quotation marks, as the C runtime does. Does not recognize escaped
 /// quotation marks, which no flag of csi-proxy contains.
-fn words_of(line: &str) -> Vec<String> {
+pub(crate) fn words_of(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = None;
     let mut is_quoted = false;
@@ -154,6 +155,7 @@ fn settings(flags: &DoctorFlags) -> Settings {
         excluded_pipes,
         accounts: pipe_sids.clone(),
         service: service::NAME.to_owned(),
+        is_in_container: serve::is_in_host_process_container(),
         log_file: log.file.as_ref().map(|file| file.display().to_string()),
         show_names: flags.show_names,
     }

@@ -70,8 +70,8 @@ pub struct Flags {
     pub api_groups: Vec<Group>,
     /// The configuration of the storage operations.
     pub node: storage_ops::Config,
-    /// The address at which HTTP requests for metrics are answered.
-    pub metrics_address: Option<String>,
+    /// The addresses at which HTTP requests for metrics are answered.
+    pub metrics_addresses: Vec<String>,
     /// Serve the pipes without a group in their names too.
     pub groupless_pipes: bool,
     /// Further SIDs that may open the pipes.

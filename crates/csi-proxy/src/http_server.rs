@@ -4,10 +4,10 @@
 //! `CONNECTION_TIME`. At the limit on connections, a new connection closes the oldest connection of the client address that has
 //! the most. A client that sends its request at once is answered before that, unless its own address floods the server.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,8 +43,24 @@ pub struct HttpListener {
 }
 
 impl HttpListener {
+    /// Listens at each address, and at 127.0.0.1 on each of their ports: only there can clients read the status pages.
+    pub async fn bind_all(addresses: &[String]) -> io::Result<Vec<Self>> {
+        let mut listeners: Vec<Self> = Vec::new();
+        for address in addresses {
+            listeners.push(Self::bind(address).await?);
+        }
+        for port in listeners.iter().map(|listener| listener.address.port()).collect::<BTreeSet<_>>() {
+            let includes_loopback = |ip: IpAddr| ip == Ipv4Addr::LOCALHOST || ip.is_unspecified();
+            let of_port = listeners.iter().map(Self::address).filter(|address| address.port() == port);
+            if !of_port.map(|address| address.ip()).any(includes_loopback) {
+                listeners.push(Self::bind(&format!("127.0.0.1:{port}")).await?);
+            }
+        }
+        Ok(listeners)
+    }
+
     /// Listens at `address`, `host:port`; as in Go, on all interfaces if the host is missing.
-    pub async fn bind(address: &str) -> io::Result<Self> {
+    async fn bind(address: &str) -> io::Result<Self> {
         let everywhere = address.starts_with(':').then(|| format!("0.0.0.0{address}"));
         let bound = TcpListener::bind(everywhere.as_deref().unwrap_or(address)).await;
         let listener = bound.map_err(|error| {
@@ -198,9 +214,42 @@ mod tests {
         assert_eq!(closed, expected, "the oldest ones are closed");
     }
 
+    async fn bind_all(addresses: &[&str]) -> Vec<HttpListener> {
+        let addresses: Vec<String> = addresses.iter().map(|address| (*address).to_owned()).collect();
+        HttpListener::bind_all(&addresses).await.expect("free ports")
+    }
+
+    #[tokio::test]
+    async fn the_loopback_address_answers_the_status_on_the_port_of_each_address_and_checks_hold_everywhere() {
+        assert!(bind_all(&[]).await.is_empty(), "nothing is open without an address");
+        for addresses in [&["127.0.0.1:0"][..], &[":0"], &["127.0.0.2:0"], &["127.0.0.1:0", "127.0.0.2:0"]] {
+            let listeners = bind_all(addresses).await;
+            let bound: Vec<_> = listeners.iter().map(HttpListener::address).collect();
+            for listener in listeners {
+                tokio::spawn(listener.serve(pages()));
+            }
+            for address in bound {
+                let loopback = format!("127.0.0.1:{}", address.port());
+                let own = address.to_string().replace("0.0.0.0", "127.0.0.1");
+                for (connect, header, status) in [
+                    (&loopback, "Host: localhost", 200),
+                    (&own, "Host: node.example", 403),
+                    (&own, "Host: localhost\r\nX-Forwarded-For: 10.0.0.7", 403),
+                ] {
+                    let mut client = TcpStream::connect(connect).await.expect("connected");
+                    let request = format!("GET /statusz HTTP/1.1\r\n{header}\r\n\r\n");
+                    client.write_all(request.as_bytes()).await.expect("sent");
+                    let mut answer = String::new();
+                    client.read_to_string(&mut answer).await.expect("text");
+                    assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{addresses:?} {header}: {answer:.90}");
+                }
+            }
+        }
+    }
+
     #[tokio::test]
     async fn a_request_is_answered_however_many_connections_are_silent() {
-        let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+        let listener = bind_all(&["127.0.0.1:0"]).await.remove(0);
         let address = listener.address();
         let serving = tokio::spawn(listener.serve(pages()));
         let mut silent = Vec::new();

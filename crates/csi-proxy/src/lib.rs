@@ -14,3 +14,6 @@ pub mod platform;
 pub mod program;
 pub mod serve;
 pub mod service;
+
+/// The version of the program, with the commit if it is known, such as `0.1.0+1a2b3c4d5e6f`.
+pub const VERSION: &str = env!("CSI_PROXY_VERSION");

@@ -9,24 +9,26 @@ mod rate;
 mod rotation;
 mod text;
 
-use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
+use std::{fmt, io};
 
-use tracing::Metadata;
 use tracing::level_filters::LevelFilter;
+use tracing::span::Record;
+use tracing::{Event, Metadata, Subscriber};
+use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::writer::MakeWriterExt as _;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::{LookupSpan, Scope};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
 use crate::flags::LogFlags;
-use json::{JsonFields, JsonLines};
 use rate::{Output, RateLimit};
 use rotation::RotatingFile;
-use text::TextFields;
 
 /// The crates of this workspace, by the prefixes of their events' targets.
 const OURS: [&str; 4] = ["csi_proxy", "server", "storage_ops", "transport"];
@@ -41,10 +43,9 @@ pub fn start(flags: &LogFlags) -> io::Result<()> {
             .map_err(|error| io::Error::new(error.kind(), format!("cannot log to {}: {error}", path.display())))?;
         let to_stderr = flags.to_stderr || flags.also_to_stderr;
         let least = if to_stderr { LevelFilter::TRACE } else { LevelFilter::from(flags.stderr_threshold) };
-        lines(flags, Output::new(both(Mutex::new(file), io::stderr, least), false, &RATE), false)
+        layer(flags, Output::new(both(Mutex::new(file), io::stderr, least), &RATE))
     } else {
-        let has_colours = io::stderr().is_terminal() && !flags.is_json;
-        lines(flags, Output::new(io::stderr, has_colours, &RATE), has_colours)
+        layer(flags, Output::new(io::stderr, &RATE))
     };
     tracing_subscriber::registry().with(layer).try_init().map_err(io::Error::other)
 }
@@ -58,27 +59,49 @@ where
     file.and(stderr.with_filter(move |metadata: &Metadata<'_>| *metadata.level() <= least))
 }
 
-/// Returns the layer that writes the lines that `flags` select to `output`, without limits.
+/// A layer that writes lines.
+pub type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// Returns the layer that writes the lines that `flags` select to `output`.
 pub fn layer<W>(flags: &LogFlags, output: W) -> BoxedLayer
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    lines(flags, output, false)
+    let lines = Lines { is_json: flags.is_json };
+    let layer = tracing_subscriber::fmt::layer().fmt_fields(lines).event_format(lines).with_writer(output);
+    layer.with_filter(wanted(flags)).boxed()
 }
 
-/// A layer that writes lines.
-pub type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
+/// The format of lines: klog's, or JSON.
+#[derive(Clone, Copy, Debug)]
+struct Lines {
+    is_json: bool,
+}
 
-fn lines<W>(flags: &LogFlags, output: W, has_colours: bool) -> BoxedLayer
-where
-    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
-{
-    let lines = tracing_subscriber::fmt::layer().with_target(false).with_ansi(has_colours).with_writer(output);
-    if flags.is_json {
-        lines.fmt_fields(JsonFields).event_format(JsonLines).with_filter(wanted(flags)).boxed()
-    } else {
-        lines.fmt_fields(TextFields).with_filter(wanted(flags)).boxed()
+impl<'a> FormatFields<'a> for Lines {
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'a>, fields: R) -> fmt::Result {
+        if self.is_json { json::write_fields(writer, fields) } else { text::write_fields(writer, fields) }
     }
+
+    fn add_fields(&self, fields: &'a mut FormattedFields<Self>, added: &Record<'_>) -> fmt::Result {
+        self.format_fields(fields.as_writer(), added)
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> FormatEvent<S, Self> for Lines {
+    fn format_event(&self, context: &FmtContext<'_, S, Self>, writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut of_spans = String::new();
+        for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
+            of_spans += span.extensions().get::<FormattedFields<Self>>().map_or("", |fields| fields.as_str());
+        }
+        let write = if self.is_json { json::write_line } else { text::write_line };
+        write(writer, event, &of_spans)
+    }
+}
+
+/// Rounds a duration in seconds to microseconds: more digits would say nothing.
+fn rounded(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e6
 }
 
 /// Logs each minute how many lines were dropped, if any. Never returns.
@@ -96,7 +119,7 @@ fn wanted(flags: &LogFlags) -> Targets {
     let (ours, theirs) = match flags.verbosity {
         ..=1 => (LevelFilter::INFO, LevelFilter::WARN),
         2..=4 => (LevelFilter::DEBUG, LevelFilter::WARN),
-        5.. => (LevelFilter::TRACE, LevelFilter::INFO),
+        5.. => (LevelFilter::DEBUG, LevelFilter::INFO),
     };
     Targets::new().with_default(theirs).with_targets(OURS.map(|name| (name, ours)))
 }
@@ -146,8 +169,8 @@ mod tests {
             let buffer = buffer.clone();
             move || buffer.clone()
         };
-        let output = Output::new(both(writer(&file), writer(&stderr), least), false, Box::leak(Box::default()));
-        let subscriber = tracing_subscriber::registry().with(lines(flags, output, false));
+        let output = Output::new(both(writer(&file), writer(&stderr), least), Box::leak(Box::default()));
+        let subscriber = tracing_subscriber::registry().with(layer(flags, output));
         tracing::subscriber::with_default(subscriber, act);
         [file.text(), stderr.text()]
     }
@@ -169,7 +192,7 @@ mod tests {
         };
         let fields =
             r#"count=1 seconds=0.00001 text="a ""b"" \u{1b}[1m\u{a}" error=cannot open C:\var\lib\new folder\"#;
-        let line = format!("call{{id=7 object=\"{path}\"}}: no {path} {fields}\n");
+        let line = format!("no {path} {fields} id=7 object=\"{path}\"\n");
         assert!(text(false).ends_with(&line), "{} is not {line}", text(false));
         let json: serde_json::Value = serde_json::from_str(&text(true)).unwrap();
         assert_eq!((&json["object"], &json["msg"]), (&path.into(), &format!("no {path}").into()));
@@ -177,17 +200,24 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_gets_no_escape_sequence_from_a_field_or_message() {
-        let output = Buffer::default();
-        let buffer = output.clone();
-        let writer = Output::new(move || buffer.clone(), true, Box::leak(Box::default()));
-        let layer = lines(&LogFlags::default(), writer, true);
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
-            tracing::info!(text = "\u{1b}[31m", error = %"\u{1b}[32m", "\u{1b}[33m");
+    fn a_line_of_text_has_the_header_of_klog_and_short_numbers() {
+        let flags = LogFlags { verbosity: 2, ..LogFlags::default() };
+        let [text, _] = logged(&flags, LevelFilter::TRACE, || {
+            tracing::error!("one");
+            tracing::warn!("two");
+            tracing::debug!(seconds = 6.948_852_245_999_999_5, "three \u{1b}[33m");
         });
-        let text = output.text();
-        assert!(text.contains("\u{1b}[32m INFO") && text.matches("[32m").count() == 2, "{text:?}");
-        assert!(text.ends_with("\\u{1b}[33m text=\"\\u{1b}[31m\" error=\\u{1b}[32m\n"), "{text:?}");
+        for (line, (severity, end)) in
+            text.lines().zip([('E', "one"), ('W', "two"), ('I', r"three \u{1b}[33m seconds=6.948852")])
+        {
+            let (header, message) = line.split_once("] ").expect("a header");
+            assert_eq!(message, end);
+            let digits: String =
+                header.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();
+            let line_number = digits.rsplit_once(':').expect("a line number").1;
+            let process = format!("{:>7}", std::process::id()).replace(|digit: char| digit.is_ascii_digit(), "0");
+            assert_eq!(digits, format!("{severity}0000 00:00:00.000000 {process} log.rs:{line_number}"));
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io::Write;
 use std::process::ExitCode;
 
+use csi_proxy::VERSION;
 use csi_proxy::command::Command;
 use csi_proxy::doctor::CSI_PROXY_DOCTOR;
 use csi_proxy::flags::help::Help;
@@ -23,7 +24,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
             return Ok(doctor.run(&CSI_PROXY_DOCTOR, |_| Ok(platform::examined_node()?), out));
         }
         Command::Help => write!(out, "{}", Help(&CSI_PROXY))?,
-        Command::Version => writeln!(out, "csi-proxy {}", env!("CARGO_PKG_VERSION"))?,
+        Command::Version => writeln!(out, "csi-proxy {VERSION}")?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -26,7 +26,9 @@ use serde::Serialize;
 use server::{Metrics, Status};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{self, FormatTime as _};
+use transport::address::Location;
 
+use crate::VERSION;
 use crate::flags::Flags;
 
 /// Prometheus' text format.
@@ -50,6 +52,7 @@ const BROWSER: [(HeaderName, &str); 5] = [
 pub struct Pages {
     program: &'static str,
     system: String,
+    endpoints: String,
     started: SystemTime,
     /// [`Self::started`] as RFC 3339 has it, in UTC.
     started_text: String,
@@ -66,6 +69,8 @@ struct ProgramStatus<'a> {
     version: &'static str,
     /// The name of the node, such as "this Windows node".
     system: &'a str,
+    /// The pattern of its endpoints, by which `csi-proxyctl top` recognizes the daemon.
+    endpoints: &'a str,
     process_id: u32,
     /// When it started, in UTC.
     started: &'a str,
@@ -76,8 +81,8 @@ struct ProgramStatus<'a> {
 }
 
 impl Pages {
-    /// Creates the pages of the program that was started with `flags` and serves `system`.
-    pub fn new(flags: &Flags, system: &str, metrics: Arc<Metrics>) -> Self {
+    /// Creates the pages of the program that was started with `flags` and serves `system` at `location`.
+    pub fn new(flags: &Flags, system: &str, location: &Location, metrics: Arc<Metrics>) -> Self {
         let served = GROUP_VERSIONS.iter().filter(|row| flags.api_groups.contains(&row.group)).map(|row| row.service);
         let mut started_text = String::new();
         // Writing to a String does not fail.
@@ -85,6 +90,7 @@ impl Pages {
         Self {
             program: flags.program,
             system: system.to_owned(),
+            endpoints: location.address("csi-proxy-*").to_string(),
             started: SystemTime::now(),
             started_text,
             flags: flags.shown.values.clone(),
@@ -140,8 +146,9 @@ impl Pages {
     fn status(&self) -> ProgramStatus<'_> {
         ProgramStatus {
             program: self.program,
-            version: env!("CARGO_PKG_VERSION"),
+            version: VERSION,
             system: &self.system,
+            endpoints: &self.endpoints,
             process_id: std::process::id(),
             started: &self.started_text,
             up_seconds: self.started.elapsed().unwrap_or(Duration::ZERO).as_secs_f64(),

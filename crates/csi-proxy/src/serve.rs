@@ -1,5 +1,6 @@
 //! Serving until a signal to stop.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::error::Error;
 use std::fmt;
@@ -16,6 +17,7 @@ use storage_ops::{BLOCKING_THREADS, Config, Executor, HostPath, Node};
 use transport::address::{Address, Location};
 use transport::listener::Listener;
 
+use crate::VERSION;
 use crate::flags::{Flags, LogFlags};
 use crate::http_server::HttpListener;
 use crate::log;
@@ -28,10 +30,6 @@ const OTHER_THREADS: usize = 16;
 /// The minimum number of threads for asynchronous work. Reads of local files run on these threads too; if a disk no longer
 /// answers, all threads except one may hang.
 const LEAST_WORKERS: usize = 4;
-
-/// The environment variable that every process in a HostProcess container has.
-/// <https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/>
-const HOST_PROCESS_CONTAINER: &str = "CONTAINER_SANDBOX_MOUNT_POINT";
 
 /// How long calls may drain in a HostProcess container. Windows ends its processes 5 seconds after telling them to stop.
 const CONTAINER_DRAIN: Duration = Duration::from_secs(4);
@@ -131,10 +129,7 @@ pub async fn until<L: Listener>(
     node.check_working_directories()?;
     let executor = Arc::new(Executor::new(node));
     let server = Server::new(executor, limits(flags));
-    let metrics_listener = match &flags.metrics_address {
-        Some(address) => Some(HttpListener::bind(address).await?),
-        None => None,
-    };
+    let http_listeners = HttpListener::bind_all(&flags.metrics_addresses).await?;
     let Endpoints { location, bind, services } = endpoints;
     let open = Endpoint::open(&location, EndpointSpec::of(&flags.api_groups, flags.groupless_pipes), bind)?;
     let with_services = |endpoint: Endpoint<L>| {
@@ -143,12 +138,12 @@ pub async fn until<L: Listener>(
     };
     let open: Vec<_> = open.into_iter().map(with_services).collect();
     // Nobody may read it, which is no reason to stop.
-    let _ = announce(&mut out, &name, &location, &flags.api_groups, open.len(), metrics_listener.as_ref());
-    let (version, process_id, given) = (env!("CARGO_PKG_VERSION"), std::process::id(), flags.shown.command_line());
+    let _ = announce(&mut out, &name, &location, &flags.api_groups, open.len(), &http_listeners);
+    let (version, process_id, given) = (VERSION, std::process::id(), flags.shown.command_line());
     tracing::info!(endpoints = open.len(), system = name, version, process_id, flags = given, "serving");
-    if let Some(listener) = metrics_listener {
-        let pages = Pages::new(flags, &name, Arc::clone(server.metrics()));
-        tokio::spawn(listener.serve(Arc::new(pages)));
+    let pages = Arc::new(Pages::new(flags, &name, &location, Arc::clone(server.metrics())));
+    for listener in http_listeners {
+        tokio::spawn(listener.serve(Arc::clone(&pages)));
     }
     ready()?;
     let drop_reports = tokio::spawn(log::report_dropped());
@@ -205,7 +200,7 @@ fn room_within(limit: usize, wanted: usize) -> usize {
 
 /// Logs the flags without effect or with a limited effect, and the groups that are not served.
 fn warn(flags: &Flags) {
-    if is_cut_short(env::var_os(HOST_PROCESS_CONTAINER).is_some(), flags.drain) {
+    if is_cut_short(is_in_host_process_container(), flags.drain) {
         tracing::warn!(
             "Windows ends a HostProcess container 5 seconds after telling it to stop, so -drain={} is cut short; use -drain={}",
             flags.drain.as_secs(),
@@ -223,6 +218,12 @@ fn warn(flags: &Flags) {
     }
 }
 
+/// Returns whether this process runs in a HostProcess container, where every process has this environment variable.
+/// <https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/>
+pub(crate) fn is_in_host_process_container() -> bool {
+    env::var_os("CONTAINER_SANDBOX_MOUNT_POINT").is_some()
+}
+
 /// Returns whether Windows may end the daemon before it has drained.
 fn is_cut_short(is_in_container: bool, drain: Duration) -> bool {
     is_in_container && drain > CONTAINER_DRAIN
@@ -234,11 +235,11 @@ fn announce(
     location: &Location,
     groups: &[Group],
     endpoints: usize,
-    metrics: Option<&HttpListener>,
+    http_listeners: &[HttpListener],
 ) -> io::Result<()> {
     let served = || GROUP_VERSIONS.iter().filter(|row| groups.contains(&row.group));
     let rpcs: usize = served().map(|row| row.rpcs.len()).sum();
-    writeln!(out, "csi-proxy {} serves {name}", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "csi-proxy {VERSION} serves {name}")?;
     writeln!(out, "  {} group-versions with {rpcs} RPCs, on {endpoints} endpoints", served().count())?;
     if let Some(groups) = excluded(groups) {
         writeln!(out, "  excluded by -api-groups: {groups}")?;
@@ -247,9 +248,10 @@ fn announce(
         Location::Directory(folder) => writeln!(out, "  sockets in {}", folder.display())?,
         Location::NamedPipes => writeln!(out, r"  pipes \\.\pipe\csi-proxy-<group>-<version>")?,
     }
-    if let Some(listener) = metrics {
-        writeln!(out, "  metrics at http://{}/metrics", listener.address())?;
-        writeln!(out, "  status at http://{}/, for clients on the node itself", listener.address())?;
+    let addresses = || http_listeners.iter().map(HttpListener::address);
+    addresses().try_for_each(|address| writeln!(out, "  metrics at http://{address}/metrics"))?;
+    for port in addresses().map(|address| address.port()).collect::<BTreeSet<_>>() {
+        writeln!(out, "  status at http://127.0.0.1:{port}/, for clients on the node itself")?;
     }
     writeln!(out, "Press Ctrl-C to stop.")?;
     out.flush()

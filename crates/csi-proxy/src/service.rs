@@ -19,6 +19,8 @@ pub const NAME: &str = "csiproxy";
 pub enum Task {
     /// Install this program as the service.
     Install(Installation),
+    /// Print the command line of the service, and replace its flags by these if there are any.
+    Flags(Vec<String>),
     /// Stop and delete the service.
     Uninstall,
     /// Print the state of the service.
@@ -38,20 +40,25 @@ impl Task {
     /// Parses the words after `service`.
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, CommandError> {
         match words.next().as_deref() {
-            Some("install") => Self::parse_installation(words.collect()),
+            Some("install") => Installation::parse("service install", words.collect()).map(Self::Install),
+            Some("flags") => {
+                Installation::parse("service flags", words.collect()).map(|service| Self::Flags(service.arguments))
+            }
             Some("uninstall") => no_more("service uninstall", words).map(|()| Self::Uninstall),
             Some("status") => no_more("service status", words).map(|()| Self::Status),
             _ => Err(CommandError::NoTask),
         }
     }
+}
 
+impl Installation {
     /// Refuses flags that the service could not parse when it starts, where no user would see its error.
-    fn parse_installation(words: Vec<String>) -> Result<Self, CommandError> {
+    fn parse(command: &'static str, words: Vec<String>) -> Result<Self, CommandError> {
         let flags = CSI_PROXY.parse(words.iter().cloned()).map_err(CommandError::Flags)?;
-        no_more("service install", flags.rest.into_iter())?;
+        no_more(command, flags.rest.into_iter())?;
         // This flag concerns the installation only. The Go program must be able to parse the command line of the service.
         let arguments = words.into_iter().filter(|word| name_of_flag(word) != Some(REQUIRE_SAFE_FOLDERS)).collect();
-        Ok(Self::Install(Installation { arguments, require_safe_folders: flags.require_safe_folders }))
+        Ok(Self { arguments, require_safe_folders: flags.require_safe_folders })
     }
 }
 

@@ -9,7 +9,7 @@ use clap::{Arg, ArgMatches, Command};
 use csi_proxy_client::EncodedRpc;
 use prost::Message as _;
 use prost_reflect::SerializeOptions;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::args;
 use crate::choose_version::{self, Choice};
@@ -36,7 +36,7 @@ pub(crate) fn command() -> Command {
                 .required_unless_present("list")
                 .value_parser(RpcParser)
                 .hide_possible_values(true)
-                .help("The RPC, such as disk/v1/ListDiskIDs. Without the version: the preferred version that has the RPC"),
+                .help("The RPC, such as disk/v1/ListDiskIDs or ListDiskIDs alone: the preferred version that has the RPC"),
         )
         .arg(Arg::new("request").value_name("JSON").help(
             "The request, @FILE to read it from a file, or - to read it from standard input. A request with a secret is \
@@ -65,8 +65,11 @@ impl TypedValueParser for RpcParser {
 /// Runs the command.
 pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), Failure> {
     if matches.get_flag("list") {
-        let mut out = anstream::stdout();
-        return Ok(names().try_for_each(|name| writeln!(out, "{name}"))?);
+        let list = match args::response_form(matches) {
+            Some(form) => form.text(&names().collect()),
+            None => names().map(|name| name + "\n").collect(),
+        };
+        return Ok(write!(anstream::stdout(), "{list}")?);
     }
     let choice = choose_version::for_call(args::required(matches, "rpc"))?;
     let request = request_json(matches.get_one::<String>("request").map_or("{}", String::as_str))?;
@@ -108,13 +111,17 @@ pub(crate) async fn call(session: &Session, choice: Choice, request: &Value) -> 
     let (group, name) = (choice.version.group.name(), choice.rpc.name);
     let rpc = dynamic_client::rpcs(choice.version).remove(name).expect("the version has the RPC");
     let request = rpc.try_request(request).map_err(|error| {
+        let mut given = request.as_object().into_iter().flatten();
+        let refused = given.find(|(name, value)| rpc.try_request(&json!({ *name: value })).is_err());
+        let field = refused.map(|(name, _)| format!("{name}: ")).unwrap_or_default();
         // The error may quote a value.
-        let reason = if request::has_secret(&rpc.request) { String::new() } else { format!("{error}; ") };
+        let error = if request::has_secret(&rpc.request) { "not valid".to_owned() } else { error.to_string() };
+        let reason = if error.contains(field.trim_end_matches(": ")) { error } else { field + &error };
         let fields = match request::field_names(&rpc.request) {
             none if none.is_empty() => "it has no fields".to_owned(),
             names => format!("its fields are {names}"),
         };
-        Failure::Usage(format!("the request does not fit {}: {reason}{fields}", rpc.request.name()))
+        Failure::Usage(format!("the request does not fit {}: {reason}; {fields}", rpc.request.name()))
     })?;
     let called = EncodedRpc { group, versions: choice.candidates, name };
     let call = session.client.call_encoded(called, request.encode_to_vec());

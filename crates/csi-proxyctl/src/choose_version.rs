@@ -61,13 +61,16 @@ pub(crate) fn version_names(group: Group, newest_name: &str) -> String {
     versions_of(group, newest_name).map(|(version, _)| version.version).collect::<Vec<_>>().join(", ")
 }
 
-/// Chooses the version for `call`: `target` is `GROUP/VERSION/RPC`, or `GROUP/RPC` for the preferred version that has the
-/// RPC, or a version with the same messages.
+/// Chooses the version for `call`: `target` is `GROUP/VERSION/RPC`, or `GROUP/RPC` or `RPC` for the preferred version that
+/// has the RPC, or a version with the same messages. No two groups have an RPC of the same name.
 pub(crate) fn for_call(target: &str) -> Result<Choice, Failure> {
     let parts: Vec<&str> = target.split('/').collect();
     let (group, version, rpc) = match parts[..] {
         [group, version, rpc] => (group, Some(version), rpc),
         [group, rpc] => (group, None, rpc),
+        [rpc] if let Some(row) = GROUP_VERSIONS.iter().find(|row| row.rpc(rpc).is_some()) => {
+            (row.group.name(), None, rpc)
+        }
         _ => return Err(Failure::Usage(format!("{target} is not of the form GROUP/VERSION/RPC"))),
     };
     let is_named = |row: &&GroupVersion| row.group.name() == group && version.is_none_or(|name| row.version == name);
@@ -104,6 +107,15 @@ mod tests {
     }
 
     #[test]
+    fn the_name_of_an_rpc_alone_is_unique() {
+        for row in &GROUP_VERSIONS {
+            for rpc in row.rpcs {
+                assert!(for_call(rpc.name).is_ok_and(|choice| choice.version.group == row.group), "{}", rpc.path);
+            }
+        }
+    }
+
+    #[test]
     fn the_api_version_is_found_before_the_flags_are_known() {
         assert_eq!(version_of(&["x", "disk", "--api-version", "v1"]).as_deref(), Some("v1"));
         assert_eq!(version_of(&["x", "--api-version=v1beta1", "disk"]).as_deref(), Some("v1beta1"));
@@ -118,6 +130,7 @@ mod tests {
         assert_eq!(candidates("disk/GetDiskStats"), ["v1", "v1beta3"]);
         assert_eq!(candidates("disk/v1beta3/GetDiskStats"), ["v1beta3"]);
         assert_eq!(candidates("filesystem/RmdirContents"), ["v2alpha1"]);
+        assert_eq!(candidates("GetDiskStats"), ["v1", "v1beta3"]);
         let all = ["v1", "v1beta3", "v1beta2", "v1beta1", "v2alpha1", "v1alpha1"];
         assert_eq!(for_operation(Group::Volume, "FormatVolume", None).expect("it exists").candidates, all);
         let old = for_operation(Group::Disk, "GetDiskStats", Some("v1beta1")).expect("it exists");

@@ -23,7 +23,7 @@ pub enum Code {
 pub(crate) const MEANINGS: [(u8, &str); 7] = [
     (0, "success"),
     (Code::Failed as u8, "the call failed for a reason not listed below"),
-    (Code::Usage as u8, "the command line or a request is not valid; nothing was called"),
+    (Code::Usage as u8, "the command line or a request is not valid; nothing was changed"),
     (Code::Unreachable as u8, "csi-proxy is unreachable, stopping or overloaded, or the connection broke"),
     (Code::NotFound as u8, "the disk, volume, path, share, target or service does not exist"),
     (Code::Timeout as u8, "the call timed out; a change may still be in progress"),

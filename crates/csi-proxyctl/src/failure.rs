@@ -1,10 +1,12 @@
 //! What went wrong, and what to do next.
 
+use std::env;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use api::{GROUP_VERSIONS, Group};
 use csi_proxy_client::{Error, ErrorKind};
 use terminal_text::{escaped, wrapped};
 use tonic::{Code, Status};
@@ -80,6 +82,7 @@ impl Failure {
             Self::Output(_) => exit::Code::Failed,
             Self::Call { error, .. } => match error.kind() {
                 ErrorKind::Unavailable => exit::Code::Unreachable,
+                ErrorKind::InvalidArgument => exit::Code::Usage,
                 ErrorKind::NotFound => exit::Code::NotFound,
                 ErrorKind::DeadlineExceeded => exit::Code::Timeout,
                 ErrorKind::Unimplemented => exit::Code::Unimplemented,
@@ -123,6 +126,11 @@ impl Failure {
             Self::Call { error, .. } if is_without_folder(error, endpoints) => NO_FOLDER.to_owned(),
             Self::Call { error, object } => {
                 let (rpc, message) = (error.rpc(), error.message());
+                let message = message.strip_prefix(&format!("bad {rpc} request: ")).unwrap_or(message);
+                // No RPC was called.
+                if message.starts_with("nothing serves ") {
+                    return message.to_owned();
+                }
                 // The messages of csi-proxy name the object. The message of a call without an answer does not.
                 let object = object.as_ref().filter(|object| !message.contains(*object));
                 let object = object.map(|object| format!(" for {object}")).unwrap_or_default();
@@ -142,21 +150,24 @@ impl Failure {
         let is_answer = error.call_number().is_some();
         match error.kind() {
             ErrorKind::Unavailable if is_answer => {
-                vec!["csi-proxy is busy or stopping, or a device does not answer; `csi-proxyctl top` shows what runs".into()]
+                vec![
+                    "csi-proxy is busy or stopping, or a device does not answer; `csi-proxyctl top` shows what runs"
+                        .into(),
+                ]
             }
             ErrorKind::DeadlineExceeded if is_answer => {
-                vec!["the node may still be at work: look at the state of the object before you repeat the command".into()]
+                vec![
+                    "the node may still be at work: look at the state of the object before you repeat the command"
+                        .into(),
+                ]
             }
             ErrorKind::Unavailable if is_broken(error) => {
                 vec!["if csi-proxy has restarted, repeat the command: a change that has already been made is not made again".into()]
             }
             ErrorKind::Unavailable => match endpoints {
-                Endpoints::Pipes => vec![
-                    "is the csi-proxy service running? `sc.exe query csiproxy` shows its state, `sc.exe start csiproxy` \
-                     starts it"
-                        .into(),
-                    r"in a container, \\.\pipe\csi-proxy-* must be mounted".into(),
-                ],
+                Endpoints::Pipes => {
+                    unserved_pipes(env::var_os("CONTAINER_SANDBOX_MOUNT_POINT").is_some()).map(Into::into).into()
+                }
                 _ => vec![endpoints.hint()],
             },
             ErrorKind::FailedPrecondition if is_connecting(error) => vec![endpoints.hint()],
@@ -166,17 +177,42 @@ impl Failure {
                 }
                 _ => "run csi-proxyctl as the user who started csi-proxy-sim".into(),
             }],
-            ErrorKind::NotFound => vec!["`csi-proxyctl get` shows disks, volumes, iSCSI portals and services".into()],
+            ErrorKind::NotFound => {
+                let group = GROUP_VERSIONS.iter().find(|row| row.rpc(error.rpc()).is_some()).map(|row| row.group);
+                let what = match group {
+                    Some(Group::Disk) => "disks` shows the disks",
+                    Some(Group::Volume) if !error.rpc().ends_with("TargetPath") => "volumes` shows the volumes",
+                    Some(Group::Iscsi) => "iscsi --targets` shows the portals and targets",
+                    _ => return Vec::new(),
+                };
+                vec![format!("`csi-proxyctl get {what}")]
+            }
             ErrorKind::DeadlineExceeded => {
                 vec!["`csi-proxyctl top` shows what the node does; --timeout gives a call more time".into()]
             }
-            ErrorKind::Unimplemented => vec!["`csi-proxyctl versions` shows what the node serves; --api-version selects an older version".into()],
+            ErrorKind::Unimplemented => vec![
+                "`csi-proxyctl versions` shows what the node serves; --api-version selects an older version".into(),
+            ],
             ErrorKind::Aborted | ErrorKind::ResourceExhausted => {
                 vec!["csi-proxy is busy with another call for the same object, or with too many calls; repeat the command".into()]
             }
             _ => Vec::new(),
         }
     }
+}
+
+/// Returns what to do if no pipe answers. A HostProcess container sees the pipes of its node, and csi-proxy probably runs in one.
+fn unserved_pipes(is_in_host_process_container: bool) -> [&'static str; 2] {
+    if is_in_host_process_container {
+        return [
+            "`kubectl logs` of csi-proxy's pod on this node has the reason; `kubectl delete pod` restarts csi-proxy",
+            "a node with csi-proxy as a service: `sc.exe query csiproxy` shows its state, `sc.exe start csiproxy` starts it",
+        ];
+    }
+    [
+        "is the csi-proxy service running? `sc.exe query csiproxy` shows its state, `sc.exe start csiproxy` starts it",
+        r"in a container, \\.\pipe\csi-proxy-* must be mounted",
+    ]
 }
 
 /// Whether the call failed because it is not known where the sockets are.
@@ -192,4 +228,16 @@ fn is_connecting(error: &Error) -> bool {
 /// Whether the connection broke during the call.
 fn is_broken(error: &Error) -> bool {
     std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<Status>)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unserved_pipes;
+
+    #[test]
+    fn the_hint_for_pipes_that_nobody_serves_knows_whether_it_is_read_in_a_container() {
+        let [in_container, on_the_node] = [true, false].map(|is_in_container| unserved_pipes(is_in_container)[0]);
+        assert!(in_container.contains("kubectl logs") && !in_container.contains("sc.exe"), "{in_container}");
+        assert!(on_the_node.contains("sc.exe") && !on_the_node.contains("kubectl"), "{on_the_node}");
+    }
 }

@@ -1,43 +1,55 @@
 //! `get`: what the node has, as tables. Nothing is changed.
 
-mod disks;
+pub(crate) mod disks;
 mod iscsi;
 mod mounts;
 mod services;
-mod volumes;
+pub(crate) mod volumes;
 
 use std::env;
 use std::io::Write as _;
-use std::time::Duration;
 
-use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use csi_proxy_client::Error;
+use futures_util::stream::{self, StreamExt as _};
 use serde_json::Value;
 
-use crate::args::{self, Format, TIMEOUT};
+use crate::args::{self, Format};
 use crate::failure::Failure;
 use crate::output::Form;
 use crate::progress::with_progress;
 use crate::quantity;
 use crate::session::Session;
 use crate::table::{self, Column};
-use crate::watch::{interval, interval_arg, watch};
+use crate::watch::{clock, interval, interval_arg, watch};
 
 const WATCH: &str = "watch";
 /// How long a call may take by default: one disk that does not answer must not delay the table of the others for long.
-const DEFAULT_LIMIT: Duration = Duration::from_secs(10);
+pub(crate) const LIMIT: &str = "10s";
+/// How many objects are asked at the same time, so that several that do not answer cost the time of one. The node gives one
+/// client more threads than this.
+const AT_ONCE: usize = 8;
 
 /// The objects that the node has.
 #[derive(Default)]
-struct Listing {
+pub(crate) struct Listing {
     /// JSON objects, which are also the rows of the table.
-    rows: Vec<Value>,
+    pub(crate) rows: Vec<Value>,
     /// Why values are missing.
-    problems: Vec<Failure>,
+    pub(crate) problems: Vec<Failure>,
 }
 
 impl Listing {
+    /// Asks several objects side by side with `ask`, and returns what they have in their order.
+    async fn of_each<T>(objects: impl IntoIterator<Item = T>, ask: impl AsyncFn(T) -> Self) -> Self {
+        let parts: Vec<Self> = stream::iter(objects).map(|object| ask(object)).buffered(AT_ONCE).collect().await;
+        parts.into_iter().fold(Self::default(), |mut all, part| {
+            all.rows.extend(part.rows);
+            all.problems.extend(part.problems);
+            all
+        })
+    }
+
     /// Returns the value, or notes the failure of the call for `object` and returns null.
     fn value_or_problem<T: Into<Value>>(&mut self, object: &str, result: Result<T, Error>) -> Value {
         match result {
@@ -79,9 +91,16 @@ pub(crate) fn command() -> Command {
 }
 
 fn with_common_flags(command: Command) -> Command {
-    command
-        .arg(args::table_arg())
-        .arg(Arg::new(WATCH).short('w').long(WATCH).action(ArgAction::SetTrue).help("Refresh the output until Ctrl-C"))
+    // The initiator asks portals over the network, and may wait long for them.
+    let limit = (command.get_name() != "iscsi").then(|| args::timeout_arg(LIMIT));
+    args::with_table_of_names(command.args(limit))
+        .arg(
+            Arg::new(WATCH)
+                .short('w')
+                .long(WATCH)
+                .action(ArgAction::SetTrue)
+                .help("Refresh the output until q or Ctrl-C"),
+        )
         .arg(interval_arg().requires(WATCH))
 }
 
@@ -132,6 +151,11 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
         let text = table::formatted(format, columns, &rows, table::terminal_width());
         write!(anstream::stdout(), "{text}")?;
     }
+    all_reported(problems, session)
+}
+
+/// Returns the first failure, after printing the others.
+pub(crate) fn all_reported(problems: Vec<Failure>, session: &Session) -> Result<(), Failure> {
     let mut problems = problems.into_iter();
     let Some(first) = problems.next() else { return Ok(()) };
     for other in problems {
@@ -140,13 +164,14 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
     Err(first)
 }
 
-/// Returns the text between two outputs of `--watch`. On a terminal, an output replaces the previous one.
-fn separator(format: Format, is_first: bool) -> &'static str {
+/// Returns the text before an output of `--watch`. On a terminal, an output replaces the previous one.
+fn separator(format: Format, is_first: bool) -> String {
     match format {
-        _ if is_first => "",
-        Format::Table { .. } if table::terminal_width().is_none() => "\n",
-        Format::Value(Form::Yaml) => "---\n",
-        _ => "",
+        Format::Table { .. } if table::terminal_width().is_none() => {
+            format!("{}{}\n", if is_first { "" } else { "\n" }, clock())
+        }
+        Format::Value(Form::Yaml) if !is_first => "---\n".to_owned(),
+        _ => String::new(),
     }
 }
 
@@ -164,42 +189,42 @@ fn frame(format: Format, columns: &[Column], listing: &Listing, session: &Sessio
 }
 
 async fn fetch(kind: &str, matches: &ArgMatches, session: &Session) -> Result<Listing, Failure> {
-    let client =
-        limit(kind, matches).map_or_else(|| session.client.clone(), |limit| session.client.with_deadline(limit));
+    let client = session.client.with_deadline(args::timeout(matches));
+    let numbers = || matches.get_many("disk").map(|numbers| numbers.copied().collect());
     match kind {
-        "disks" => disks::fetch(matches, &client).await,
-        "volumes" => volumes::fetch(matches, &client).await,
+        "disks" => disks::fetch(numbers(), &client).await,
+        "volumes" => volumes::fetch(numbers(), &client).await,
         "mounts" => mounts::fetch(matches, &client).await,
         "iscsi" => iscsi::fetch(matches, &client).await,
         _ => services::fetch(matches, &client).await,
     }
 }
 
-/// Returns how long each call may take, if that is not the time of `--timeout`.
-fn limit(kind: &str, matches: &ArgMatches) -> Option<Duration> {
-    // The initiator asks portals over the network, and may wait long for them.
-    let is_short = kind != "iscsi" && matches.value_source(TIMEOUT) == Some(ValueSource::DefaultValue);
-    is_short.then_some(DEFAULT_LIMIT)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    fn limit_of(arguments: &str) -> Option<Duration> {
-        let program = Command::new("csi-proxyctl").arg(args::timeout_arg()).subcommand(command());
+    fn limit_of(arguments: &str) -> Duration {
+        let program = Command::new("csi-proxyctl").arg(args::timeout_arg("2m").global(true)).subcommand(command());
         let matches = program.get_matches_from(arguments.split(' '));
         let (_, get) = matches.subcommand().expect("get");
-        let (kind, matches) = get.subcommand().expect("a kind");
-        limit(kind, matches)
+        let (_, matches) = get.subcommand().expect("a kind");
+        args::timeout(matches)
     }
 
     #[test]
     fn a_call_for_a_table_has_a_short_limit_unless_the_command_line_gives_one() {
-        assert_eq!(limit_of("csi-proxyctl get disks"), Some(Duration::from_secs(10)));
-        assert_eq!(limit_of("csi-proxyctl get volumes --watch"), Some(Duration::from_secs(10)));
-        assert_eq!(limit_of("csi-proxyctl get disks --timeout 2m"), None);
-        assert_eq!(limit_of("csi-proxyctl --timeout 1s get disks"), None);
-        assert_eq!(limit_of("csi-proxyctl get iscsi --targets"), None);
+        for (arguments, seconds) in [
+            ("csi-proxyctl get disks", 10),
+            ("csi-proxyctl get volumes --watch", 10),
+            ("csi-proxyctl get disks --timeout 2m", 120),
+            ("csi-proxyctl --timeout 1s get disks", 1),
+            ("csi-proxyctl get --timeout 2m disks", 120),
+            ("csi-proxyctl get iscsi --targets", 120),
+        ] {
+            assert_eq!(limit_of(arguments), Duration::from_secs(seconds), "{arguments}");
+        }
     }
 }

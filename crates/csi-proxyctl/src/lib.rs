@@ -10,6 +10,7 @@ mod call;
 mod choose_version;
 mod cli;
 mod completions;
+mod describe;
 pub mod exit;
 pub mod failure;
 mod get;
@@ -50,6 +51,7 @@ pub async fn main() -> ExitCode {
 async fn run(matches: &ArgMatches, session: &Session) -> Result<(), Failure> {
     match matches.subcommand().expect("a subcommand is required") {
         ("get", matches) => get::run(matches, session).await,
+        ("describe", matches) => describe::run(matches, session).await,
         ("call", matches) => call::run(matches, session).await,
         ("versions", matches) => served_versions::run(matches, session).await,
         ("top", matches) => top::run(matches, session).await,

@@ -12,6 +12,9 @@ use crate::text_input;
 
 /// The flag for a volume.
 const VOLUME: &str = "volume";
+/// The flag of a required switch, and that for its opposite.
+const ONLINE: &str = "online";
+const OFFLINE: &str = "offline";
 
 /// A field of a request, or of a message in it.
 struct Field {
@@ -120,6 +123,15 @@ impl Field {
         let arg = if full_name == *flag { arg } else { arg.alias(full_name) };
         vec![match &self.kind {
             Kind::Bool if !is_required => arg.action(ArgAction::SetTrue),
+            Kind::Bool if flag == ONLINE => {
+                let arg =
+                    arg.required(false).required_unless_present(OFFLINE).num_args(0..=1).default_missing_value("true");
+                let offline = Arg::new(OFFLINE).long(OFFLINE).action(ArgAction::SetTrue).conflicts_with(ONLINE);
+                return vec![
+                    arg.value_name("true|false").value_parser(value_parser!(bool)).hide_possible_values(true),
+                    offline.help("The same as --online false"),
+                ];
+            }
             Kind::Bool => arg.value_name("true|false").value_parser(value_parser!(bool)).hide_possible_values(true),
             Kind::Uint32 => arg.value_name("NUMBER").value_parser(quantity::number::<u32>),
             Kind::Int64 => arg.help(format!("{help}. Accepts a unit, as in 20Gi")).value_parser(quantity::size),
@@ -142,7 +154,7 @@ impl Field {
         let text = |matches: &ArgMatches| matches.get_one::<String>(flag).cloned();
         Ok(match &self.kind {
             Kind::Bool if !self.is_required => Some(matches.get_flag(flag).into()),
-            Kind::Bool => matches.get_one::<bool>(flag).copied().map(Value::from),
+            Kind::Bool => Some(matches.get_one::<bool>(flag).copied().unwrap_or(false).into()),
             Kind::Uint32 => matches.get_one::<u32>(flag).copied().map(Value::from),
             Kind::Int64 => matches.get_one::<i64>(flag).copied().map(Value::from),
             Kind::Enum(names) => {
@@ -187,7 +199,7 @@ impl Field {
 ///
 /// The GUID path is hard to type: cmd.exe takes a final backslash before a quotation mark for an escape, and PowerShell
 /// braces for a block.
-fn volume_id(text: &str) -> String {
+pub(crate) fn volume_id(text: &str) -> String {
     let inner = text.strip_prefix(r"\\?\Volume").unwrap_or(text);
     let inner = inner.strip_suffix('\\').unwrap_or(inner);
     let guid = inner.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(inner);
@@ -203,7 +215,10 @@ fn volume_id(text: &str) -> String {
 pub(crate) fn flags(message: &MessageDescriptor) -> (Vec<Arg>, Vec<ArgGroup>) {
     let fields = fields(message);
     let group = |field: &Field| ArgGroup::new(field.flag.clone());
-    let groups = fields.iter().filter(|field| is_secret(field.name())).map(group).collect();
+    let secrets = fields.iter().filter(|field| is_secret(field.name())).map(group);
+    let has_state = fields.iter().any(|field| field.flag == ONLINE && field.is_required);
+    let state = has_state.then(|| ArgGroup::new("state").args([ONLINE, OFFLINE]).required(true));
+    let groups = secrets.chain(state).collect();
     (fields.iter().flat_map(Field::flags).collect(), groups)
 }
 

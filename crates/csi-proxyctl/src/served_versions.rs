@@ -7,15 +7,17 @@ use clap::{ArgMatches, Command};
 use serde_json::{Value, json};
 
 use crate::args;
+use crate::exit;
 use crate::failure::Failure;
 use crate::progress::with_progress;
 use crate::session::Session;
 use crate::table::{self, Column, shown};
 
-const COLUMNS: [Column; 3] = [
+const COLUMNS: [Column; 4] = [
     Column::text("GROUP", |row| shown(&row["group"])),
     Column::text("SERVED", |row| joined(&row["served"])),
     Column::text("NOT SERVED", |row| joined(&row["not_served"])),
+    Column::text("NO ANSWER", |row| joined(&row["no_answer"])),
 ];
 
 fn joined(list: &Value) -> String {
@@ -27,7 +29,7 @@ fn joined(list: &Value) -> String {
 pub(crate) fn command() -> Command {
     Command::new("versions")
         .about("Shows which versions of which groups the node serves")
-        .after_help("A version is served if its pipe or socket accepts a connection. No RPC is called.")
+        .after_help("A version is served if the daemon answers a connection to its pipe or socket. No RPC is called.")
         .arg(args::output_arg(&["table", "json", "yaml"]).default_value("table"))
 }
 
@@ -38,15 +40,28 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
         // An RPC that fails says how nothing was found.
         session.client.disk().list_disk_ids().await?;
     }
-    let is_served = |row: &&GroupVersion| {
-        served.iter().any(|found| found.group == row.group.name() && found.version == row.version)
+    let of = |group: Group, answers: Option<bool>| -> Vec<&str> {
+        let found = |row: &GroupVersion| {
+            let found = served.iter().find(|found| found.group == group.name() && found.version == row.version);
+            found.map(|found| found.answers) == answers
+        };
+        GroupVersion::of(group).filter(|row| found(row)).map(|row| row.version).collect()
     };
     let row = |group: Group| {
-        let (served, not_served): (Vec<_>, Vec<_>) = GroupVersion::of(group).partition(is_served);
-        let names = |rows: Vec<&GroupVersion>| rows.iter().map(|row| row.version).collect::<Vec<_>>();
-        json!({ "group": group.name(), "served": names(served), "not_served": names(not_served) })
+        let [served, not_served, no_answer] = [Some(true), None, Some(false)].map(|answers| of(group, answers));
+        json!({ "group": group.name(), "served": served, "not_served": not_served, "no_answer": no_answer })
     };
     let rows: Vec<Value> = Group::ALL.into_iter().map(row).collect();
-    let text = table::formatted(args::format(matches), &COLUMNS, &rows, table::terminal_width());
-    Ok(write!(anstream::stdout(), "{text}")?)
+    let hangs = served.iter().any(|found| !found.answers);
+    let columns = if hangs { &COLUMNS[..] } else { &COLUMNS[..3] };
+    let text = table::formatted(args::format(matches), columns, &rows, table::terminal_width());
+    write!(anstream::stdout(), "{text}")?;
+    if !hangs {
+        return Ok(());
+    }
+    Err(Failure::Other {
+        code: exit::Code::Timeout,
+        text: "csi-proxy does not answer on some of its pipes".to_owned(),
+        hint: Some("if this lasts, restart csi-proxy: running pods keep their volumes".to_owned()),
+    })
 }

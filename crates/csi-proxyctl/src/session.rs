@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use clap::ArgMatches;
 use csi_proxy_client::{Builder, Client};
 
-use crate::args::{self, ENDPOINT_DIR};
+use crate::args::{self, ENDPOINT_DIR, ENDPOINT_DIR_VARIABLE};
 
 /// Why nothing can be called without a folder, on a system without named pipes.
-pub const NO_FOLDER: &str = "the folder of the sockets of csi-proxy is not known, because XDG_RUNTIME_DIR is not set";
+pub const NO_FOLDER: &str = "the folder of the sockets of csi-proxy is not known, because CSI_PROXY_ENDPOINT_DIR and XDG_RUNTIME_DIR are not set";
 
 pub(crate) struct Session {
     pub(crate) client: Client,
@@ -27,12 +27,22 @@ pub enum Endpoints {
     Nowhere,
 }
 
+/// Returns the folder in an environment variable. An empty one counts as unset.
+fn folder_in(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
+/// Returns the folder that the command line gives, or the variable in its place.
+fn given_folder(matches: &ArgMatches) -> Option<PathBuf> {
+    matches.get_one::<PathBuf>(ENDPOINT_DIR).cloned().or_else(|| folder_in(ENDPOINT_DIR_VARIABLE))
+}
+
 impl Endpoints {
     /// Returns the endpoints that the command line gives, or the default of the client.
     pub fn new(matches: &ArgMatches) -> Self {
         let is_windows = env::consts::OS == "windows";
-        let default = env::var_os("XDG_RUNTIME_DIR").map(|folder| PathBuf::from(folder).join("csi-proxy"));
-        match matches.get_one::<PathBuf>(ENDPOINT_DIR).cloned().or(default.filter(|_| !is_windows)) {
+        let default = folder_in("XDG_RUNTIME_DIR").map(|folder| folder.join("csi-proxy")).filter(|_| !is_windows);
+        match given_folder(matches).or(default) {
             Some(folder) => Self::Folder(folder),
             None if is_windows => Self::Pipes,
             None => Self::Nowhere,
@@ -43,7 +53,8 @@ impl Endpoints {
     pub fn hint(&self) -> String {
         match self {
             Self::Folder(folder) => format!(
-                "is csi-proxy-sim running with -socket-folder {0}? --endpoint-dir selects another folder",
+                "is csi-proxy-sim running with -socket-folder {0}? --endpoint-dir or {ENDPOINT_DIR_VARIABLE} selects another \
+                 folder",
                 folder.display()
             ),
             _ => {
@@ -55,9 +66,8 @@ impl Endpoints {
 
 impl Session {
     pub(crate) fn new(matches: &ArgMatches) -> Self {
-        let folder = matches.get_one::<PathBuf>(ENDPOINT_DIR);
         let builder = Client::builder().deadline(args::timeout(matches));
-        let client = folder.into_iter().fold(builder, Builder::socket_folder).build();
+        let client = given_folder(matches).into_iter().fold(builder, Builder::socket_folder).build();
         Self { client, endpoints: Endpoints::new(matches) }
     }
 }

@@ -1,9 +1,12 @@
 //! `top`: the status page of the daemon, with its calls, locks and pools, and the last failures.
 
 use std::fmt::Display;
+use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
 use std::time::Duration;
 
+use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Bytes;
@@ -15,13 +18,14 @@ use terminal_text::escaped;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::args::{self, Format};
+use crate::args::{self, ENDPOINT_DIR, Format};
 use crate::exit;
 use crate::failure::Failure;
-use crate::session::Session;
+use crate::session::{Endpoints, Session};
 use crate::watch::{interval, interval_arg, watch};
 
 const ADDRESS: &str = "address";
+const FORM: &str = "expected HOST:PORT or :PORT";
 /// The largest status that is read. The daemon limits its calls, and each has a few hundred bytes.
 const MAX_STATUS: usize = 16 << 20;
 
@@ -44,74 +48,128 @@ pub(crate) fn command() -> Command {
         .arg(args::output_arg(&["table", "json", "yaml"]).default_value("table"))
 }
 
-/// Checks the form of an address, which is resolved for each connection.
+/// Reads an address in any form in which csi-proxy takes or shows it. The address is resolved for each connection.
 fn address(text: &str) -> Result<String, &'static str> {
-    text.rsplit_once(':')
-        .filter(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
-        .map(|_| text.to_owned())
-        .ok_or("expected HOST:PORT")
+    let (host, port) = text.trim_start_matches("http://").trim_end_matches('/').rsplit_once(':').ok_or(FORM)?;
+    port.parse::<u16>().map_err(|_| FORM)?;
+    Ok(format!("{}:{port}", if host.is_empty() { "127.0.0.1" } else { host }))
+}
+
+/// The daemon to show.
+struct Source<'a> {
+    address: &'a str,
+    limit: Duration,
+    /// The endpoints that the daemon must serve; `None` if the command line selects it by its address alone.
+    endpoints: Option<&'a Endpoints>,
 }
 
 pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), Failure> {
-    let address = args::required(matches, ADDRESS);
-    let limit = args::timeout(matches);
+    let is_given = |name| matches.value_source(name) == Some(ValueSource::CommandLine);
+    let source = Source {
+        address: args::required(matches, ADDRESS),
+        limit: args::timeout(matches),
+        endpoints: (is_given(ENDPOINT_DIR) || !is_given(ADDRESS)).then_some(&session.endpoints),
+    };
     let text = match args::format(matches) {
         Format::Value(form) => {
-            let page = page(address, "/statusz?format=json", limit).await?;
-            let status: Value = serde_json::from_str(&page).map_err(|error| is_not_csi_proxy(address, error))?;
+            let page = source.page("/statusz?format=json").await?;
+            let status: Value = serde_json::from_str(&page).map_err(|error| source.is_not_csi_proxy(error))?;
+            source.check(status["endpoints"].as_str())?;
             form.text(&status)
         }
-        Format::Table { .. } if io::stdout().is_terminal() => {
-            return watch("top", interval(matches), async || {
-                status(address, limit).await.unwrap_or_else(|failure| failure.report(&session.endpoints))
+        _ if io::stdout().is_terminal() => {
+            return watch(&format!("top of {}", source.address), interval(matches), async || {
+                source
+                    .status()
+                    .await
+                    .map_or_else(|failure| failure.report(&session.endpoints), |text| by_interest(&text))
             })
             .await;
         }
-        Format::Table { .. } => status(address, limit).await?,
+        _ => source.status().await?,
     };
     Ok(write!(anstream::stdout(), "{text}")?)
 }
 
-/// Returns the status as text, without the lines that introduce the page.
-async fn status(address: &str, limit: Duration) -> Result<String, Failure> {
-    let page = page(address, "/statusz", limit).await?;
-    let (head, status) =
-        page.split_once("\n\n").ok_or_else(|| is_not_csi_proxy(address, "the status has no heading"))?;
-    if !head.lines().any(|line| line.ends_with(" statusz")) {
-        return Err(is_not_csi_proxy(address, "the answer is not a status"));
+impl Source<'_> {
+    /// Returns the status as text, without the lines that introduce the page.
+    async fn status(&self) -> Result<String, Failure> {
+        let page = self.page("/statusz").await?;
+        let (head, status) =
+            page.split_once("\n\n").ok_or_else(|| self.is_not_csi_proxy("the status has no heading"))?;
+        if !head.lines().any(|line| line.ends_with(" statusz")) {
+            return Err(self.is_not_csi_proxy("the answer is not a status"));
+        }
+        self.check(status.lines().find_map(|line| line.strip_prefix("Endpoints: ")))?;
+        Ok(status.lines().map(|line| escaped(line) + "\n").collect())
     }
-    Ok(status.lines().map(|line| escaped(line) + "\n").collect())
+
+    /// Refuses the status of a daemon that serves other endpoints than the other commands call.
+    fn check(&self, shown: Option<&str>) -> Result<(), Failure> {
+        let pattern = shown.unwrap_or("unknown");
+        let is_selected = match self.endpoints {
+            None | Some(Endpoints::Nowhere) => true,
+            Some(Endpoints::Pipes) => pattern == r"\\.\pipe\csi-proxy-*",
+            Some(Endpoints::Folder(folder)) => Path::new(pattern).parent().is_some_and(|other| is_same(folder, other)),
+        };
+        if is_selected {
+            return Ok(());
+        }
+        Err(Failure::Other {
+            code: exit::Code::Unreachable,
+            text: format!("{} is the address of another csi-proxy, with the endpoints {pattern}", self.address),
+            hint: Some(
+                "give the address of this csi-proxy with --address, or the folder of the other one with --endpoint-dir"
+                    .into(),
+            ),
+        })
+    }
+
+    fn is_not_csi_proxy(&self, why: impl Display) -> Failure {
+        Failure::response(format!("{} is not csi-proxy: {why}", self.address))
+    }
+
+    /// Reads a page.
+    async fn page(&self, path: &str) -> Result<String, Failure> {
+        let address = self.address;
+        let unreachable = |error: &dyn Display| Failure::Other {
+            code: exit::Code::Unreachable,
+            text: format!("cannot read the status from {address}: {error}"),
+            hint: Some(
+                "start csi-proxy with -metrics-bind-address; if its port is not 9818, give it here: --address :PORT"
+                    .into(),
+            ),
+        };
+        let read = async {
+            let stream = TcpStream::connect(address).await.map_err(|error| unreachable(&error))?;
+            let (mut sender, connection) =
+                http1::handshake(TokioIo::new(stream)).await.map_err(|error| unreachable(&error))?;
+            // The request gets the error of the connection.
+            tokio::spawn(async move { drop(connection.await) });
+            let request = Request::get(path).header("Host", address).body(Empty::<Bytes>::new());
+            let request = request.map_err(|error| Failure::Usage(format!("{address} is not an address: {error}")))?;
+            let response = sender.send_request(request).await.map_err(|error| unreachable(&error))?;
+            let code = response.status();
+            let body =
+                Limited::new(response.into_body(), MAX_STATUS).collect().await.map_err(|error| unreachable(&error))?;
+            Ok::<_, Failure>((code, body.to_bytes()))
+        };
+        let (code, body) = timeout(self.limit, read).await.map_err(|_| unreachable(&"no answer in time"))??;
+        let text = String::from_utf8_lossy(&body).into_owned();
+        if code != StatusCode::OK {
+            return Err(Failure::response(format!("{address} answers {code}: {}", text.trim())));
+        }
+        Ok(text)
+    }
 }
 
-fn is_not_csi_proxy(address: &str, why: impl Display) -> Failure {
-    Failure::response(format!("{address} is not csi-proxy: {why}"))
+/// Returns the status with its first section, which says what the daemon is, at the end.
+fn by_interest(status: &str) -> String {
+    status.split_once("\n\n").map_or(status.to_owned(), |(daemon, rest)| format!("{rest}\n{daemon}\n"))
 }
 
-/// Reads a page.
-async fn page(address: &str, path: &str, limit: Duration) -> Result<String, Failure> {
-    let unreachable = |error: &dyn Display| Failure::Other {
-        code: exit::Code::Unreachable,
-        text: format!("cannot read the status from {address}: {error}"),
-        hint: Some("start csi-proxy with -metrics-bind-address, and give the same address here with --address".into()),
-    };
-    let read = async {
-        let stream = TcpStream::connect(address).await.map_err(|error| unreachable(&error))?;
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| unreachable(&error))?;
-        // The request gets the error of the connection.
-        tokio::spawn(async move { drop(connection.await) });
-        let request = Request::get(path).header("Host", address).body(Empty::<Bytes>::new());
-        let request = request.map_err(|error| Failure::Usage(format!("{address} is not an address: {error}")))?;
-        let response = sender.send_request(request).await.map_err(|error| unreachable(&error))?;
-        let code = response.status();
-        let body =
-            Limited::new(response.into_body(), MAX_STATUS).collect().await.map_err(|error| unreachable(&error))?;
-        Ok::<_, Failure>((code, body.to_bytes()))
-    };
-    let (code, body) = timeout(limit, read).await.map_err(|_| unreachable(&"no answer in time"))??;
-    let text = String::from_utf8_lossy(&body).into_owned();
-    if code != StatusCode::OK {
-        return Err(Failure::response(format!("{address} answers {code}: {}", text.trim())));
-    }
-    Ok(text)
+/// Returns whether both paths lead to the same folder.
+fn is_same(folder: &Path, other: &Path) -> bool {
+    folder == other
+        || fs::canonicalize(folder).is_ok_and(|folder| fs::canonicalize(other).is_ok_and(|other| folder == other))
 }

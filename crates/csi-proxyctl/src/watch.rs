@@ -1,11 +1,17 @@
 //! Output that is refreshed: `--watch`, and `top`.
 
+use std::future::pending;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use anstream::adapter::strip_str;
 use anstyle::Style;
 use clap::{Arg, ArgMatches};
+use console::{Key, Term};
+use tokio::sync::oneshot;
 use tokio::time::sleep;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::failure::Failure;
 use crate::quantity;
@@ -33,32 +39,147 @@ pub(crate) fn interval(matches: &ArgMatches) -> Duration {
     matches.get_one(INTERVAL).copied().unwrap_or(DEFAULT)
 }
 
-/// Writes what `frame` returns, every `period`, until the program is killed. On a terminal, a frame replaces the last.
+/// Returns the time of day, such as `14:03:22 UTC`.
+pub(crate) fn clock() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() % 86_400;
+    format!("{:02}:{:02}:{:02} UTC", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+/// Writes what `frame` returns, every `period`, until `q` is typed or the program is killed. On a terminal, a frame
+/// replaces the last.
 pub(crate) async fn watch(
     title: &str,
     period: Duration,
     mut frame: impl AsyncFnMut() -> String,
 ) -> Result<(), Failure> {
-    let is_terminal = io::stdout().is_terminal();
     let mut out = anstream::stdout();
-    if is_terminal {
-        write!(out, "{TOP}{ERASE_REST}")?;
-    }
-    loop {
-        let text = frame().await;
-        if is_terminal {
-            let heading = format!("{DIMMED}{title}, every {} s; Ctrl-C ends{DIMMED:#}", period.as_secs_f64());
-            // Erasing line by line does not flicker.
-            // A frame that is higher than the terminal would scroll, and the next one would not replace it.
-            let height =
-                terminal_size::terminal_size_of(io::stdout()).map_or(usize::MAX, |(_, height)| height.0.into());
-            let shown: Vec<&str> = text.lines().take(height.saturating_sub(3)).collect();
-            let lines = shown.join(&format!("{ERASE_LINE}\n")) + ERASE_LINE;
-            write!(out, "{TOP}{heading}{ERASE_LINE}\n{ERASE_LINE}\n{lines}\n{ERASE_REST}")?;
-        } else {
-            write!(out, "{text}")?;
+    if !io::stdout().is_terminal() {
+        loop {
+            write!(out, "{}", frame().await)?;
+            out.flush()?;
+            sleep(period).await;
         }
-        out.flush()?;
-        sleep(period).await;
+    }
+    let frames = async {
+        write!(out, "{TOP}{ERASE_REST}")?;
+        loop {
+            let text = frame().await;
+            let size = terminal_size::terminal_size_of(io::stdout());
+            let (width, height) =
+                size.map_or((usize::MAX, usize::MAX), |(width, height)| (width.0.into(), height.0.into()));
+            let heading = format!("{title}, every {} s; {}; q ends", period.as_secs_f64(), clock());
+            let heading = broken(&heading, width).swap_remove(0);
+            // Erasing line by line does not flicker. A frame that is higher than the terminal would scroll.
+            write!(out, "{TOP}{ERASE_LINE}{DIMMED}{heading}{DIMMED:#}\n{ERASE_LINE}\n")?;
+            for row in fitted(&text, width, height.saturating_sub(3)) {
+                writeln!(out, "{ERASE_LINE}{row}")?;
+            }
+            write!(out, "{ERASE_REST}")?;
+            out.flush()?;
+            sleep(period).await;
+        }
+    };
+    tokio::select! {
+        failed = frames => failed,
+        () = quit() => Ok(()),
+    }
+}
+
+/// Returns when `q` is typed on the terminal.
+async fn quit() {
+    let (typed, is_typed) = oneshot::channel();
+    thread::spawn(move || {
+        let terminal = Term::stdout();
+        // Ctrl-C ends the program as before.
+        while let Ok(key) = terminal.read_key() {
+            if key == Key::Char('q') {
+                let _ = typed.send(());
+                return;
+            }
+        }
+    });
+    // Without a keyboard, nobody types.
+    if is_typed.await.is_err() {
+        pending::<()>().await;
+    }
+}
+
+/// Returns the rows of a text on a terminal. If `height` does not suffice for all, a last row says what is left out.
+fn fitted(text: &str, width: usize, height: usize) -> Vec<String> {
+    let rows: Vec<Vec<String>> = text.lines().map(|line| broken(line, width)).collect();
+    if rows.iter().map(Vec::len).sum::<usize>() <= height {
+        return rows.concat();
+    }
+    let mut used = 0;
+    let fit = rows.iter().take_while(|rows| {
+        used += rows.len();
+        used < height
+    });
+    let fit = fit.count();
+    let left_out: Vec<String> = text.lines().skip(fit).map(|line| strip_str(line).to_string()).collect();
+    // A section begins after an empty line.
+    let before = text.lines().nth(fit.wrapping_sub(1)).unwrap_or_default();
+    let is_first =
+        |(line, before): &(&String, &str)| !line.is_empty() && (before.is_empty() || line.starts_with("error: "));
+    let before = std::iter::once(before).chain(left_out.iter().map(String::as_str));
+    let sections: Vec<&str> = left_out.iter().zip(before).filter(is_first).map(|(line, _)| line.as_str()).collect();
+    let lines = left_out.iter().filter(|line| !line.is_empty()).count();
+    let colon = if sections.is_empty() { "" } else { ": " };
+    let last = format!("... {lines} more lines{colon}{}", sections.join("; "));
+    let mut fitting = rows[..fit].concat();
+    fitting.extend(broken(&last, width).into_iter().take(1));
+    fitting.truncate(height);
+    fitting
+}
+
+/// Returns the rows of a line on a terminal of this width. A line that is broken loses its styles.
+fn broken(line: &str, width: usize) -> Vec<String> {
+    let plain = strip_str(line).to_string();
+    if plain.width() <= width {
+        return vec![line.to_owned()];
+    }
+    let (mut rows, mut used) = (vec![String::new()], 0);
+    for letter in plain.chars() {
+        let columns = letter.width().unwrap_or_default();
+        if used + columns > width {
+            rows.push(String::new());
+            used = 0;
+        }
+        used += columns;
+        rows.last_mut().expect("a row").push(letter);
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fitted;
+
+    const FRAME: &str = "Connections: 1\n\nRunning calls: 2\n  one\n  two, which is long\n\nLocks: 1\n  disk 5\n";
+
+    #[test]
+    fn a_frame_fits_any_terminal_and_says_what_it_leaves_out() {
+        for width in 1..30 {
+            for height in 0..15 {
+                let rows = fitted(FRAME, width, height);
+                assert!(rows.len() <= height, "{width}x{height}: {rows:?}");
+                assert!(rows.iter().all(|row| row.chars().count() <= width), "{width}x{height}: {rows:?}");
+                let text = rows.concat();
+                assert!(text.contains("disk 5") || text.contains('.') || height == 0, "{width}x{height}: {rows:?}");
+            }
+        }
+        assert_eq!(fitted(FRAME, 80, 8).join("\n") + "\n", FRAME);
+        let rows = fitted(FRAME, 80, 5);
+        assert_eq!(rows[3..], ["  one", "... 3 more lines: Locks: 1"]);
+        assert_eq!(fitted(FRAME, 80, 3)[2], "... 5 more lines: Running calls: 2; Locks: 1");
+        assert_eq!(fitted(FRAME, 17, 7)[5], "ong");
+    }
+
+    #[test]
+    fn an_error_that_is_left_out_is_named() {
+        assert_eq!(
+            fitted("DISK\n   1\nerror: disk 2 hangs\n", 80, 2),
+            ["DISK", "... 2 more lines: error: disk 2 hangs"]
+        );
     }
 }

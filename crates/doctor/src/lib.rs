@@ -46,6 +46,8 @@ pub struct Settings {
     pub accounts: Vec<String>,
     /// The name of the daemon's service.
     pub service: String,
+    /// Whether this program runs in a HostProcess container, as the daemon does then.
+    pub is_in_container: bool,
     /// The log file of the daemon, if it has one.
     pub log_file: Option<String>,
     /// Whether names and serial numbers appear in the output.

@@ -7,10 +7,11 @@ use std::ptr;
 use std::time::Duration;
 
 use os::abi::{ControlCode, SecurityDescriptor};
-use os::{Disposition, FileInfo, FsInfo, Handle, Open, OsError, OsResult, PathForm, U16Str, U16String};
+use os::{Disposition, FileInfo, FsInfo, Handle, NtPath, Open, OsError, OsResult, PathForm, U16Str, U16String};
 use windows_sys::Wdk::Foundation::OBJECT_ATTRIBUTES;
 use windows_sys::Wdk::Storage::FileSystem::{
-    FILE_CREATE, FILE_OPEN, FILE_SYNCHRONOUS_IO_NONALERT, NtCreateFile, NtQueryVolumeInformationFile,
+    FILE_CREATE, FILE_NETWORK_OPEN_INFORMATION, FILE_OPEN, FILE_SYNCHRONOUS_IO_NONALERT, NtCreateFile,
+    NtQueryFullAttributesFile, NtQueryVolumeInformationFile,
 };
 use windows_sys::Win32::Foundation::{
     OBJ_CASE_INSENSITIVE, OBJ_DONT_REPARSE, OBJECT_ATTRIBUTE_FLAGS, STATUS_OPLOCK_BREAK_IN_PROGRESS, UNICODE_STRING,
@@ -49,19 +50,17 @@ static ANONYMOUS: SECURITY_QUALITY_OF_SERVICE = SECURITY_QUALITY_OF_SERVICE {
     EffectiveOnly: false,
 };
 
-/// Opens or creates `name`: an absolute NT path or, with `root`, the name of an entry or a path below that directory.
-/// `flags` are added to `OBJ_CASE_INSENSITIVE`.
-///
-/// A single component does not need `OBJ_DONT_REPARSE`: opened with `FILE_OPEN_REPARSE_POINT` it follows no link, and
-/// without that option the caller wants the link to be followed.
-pub(crate) fn open(
+/// Calls `call` with the attributes of the object `name`: an absolute NT path or, with `root`, the name of an entry or a path
+/// below that directory. `flags` are added to `OBJ_CASE_INSENSITIVE`. Everything that the attributes point to outlives the
+/// call.
+fn with_object<T>(
     root: Option<BorrowedHandle<'_>>,
     name: &U16Str,
-    how: &Open,
     flags: OBJECT_ATTRIBUTE_FLAGS,
-) -> OsResult<NtHandle> {
+    call: impl FnOnce(*const OBJECT_ATTRIBUTES) -> T,
+) -> OsResult<T> {
     let bytes = u16::try_from(name.len() * 2).map_err(|_| OsError::FILENAME_EXCED_RANGE)?;
-    // NtCreateFile does not write to the name, although the field of the structure is not const.
+    // Windows does not write to the name, although the field of the structure is not const.
     let object_name = UNICODE_STRING { Length: bytes, MaximumLength: bytes, Buffer: name.as_ptr().cast_mut() };
     let attributes = OBJECT_ATTRIBUTES {
         Length: buffer::size::<OBJECT_ATTRIBUTES>(),
@@ -71,30 +70,54 @@ pub(crate) fn open(
         SecurityDescriptor: ptr::null(),
         SecurityQualityOfService: &raw const ANONYMOUS,
     };
+    Ok(call(&raw const attributes))
+}
+
+/// Returns the attributes of the object at a path without opening it or following a link.
+pub(crate) fn attributes(path: &NtPath) -> OsResult<u32> {
+    let mut information = FILE_NETWORK_OPEN_INFORMATION::default();
+    error::check_status(with_object(None, path.as_u16str(), OBJ_DONT_REPARSE, |object| {
+        // SAFETY: the attributes of the object and the structure for the answer outlive the call.
+        unsafe { NtQueryFullAttributesFile(object, &raw mut information) }
+    })?)?;
+    Ok(information.FileAttributes)
+}
+
+/// Opens or creates the object `name`, as in [`with_object`].
+///
+/// A single component does not need `OBJ_DONT_REPARSE`: opened with `FILE_OPEN_REPARSE_POINT` it follows no link, and
+/// without that option the caller wants the link to be followed.
+pub(crate) fn open(
+    root: Option<BorrowedHandle<'_>>,
+    name: &U16Str,
+    how: &Open,
+    flags: OBJECT_ATTRIBUTE_FLAGS,
+) -> OsResult<NtHandle> {
     let disposition = match how.disposition {
         Disposition::Open => FILE_OPEN,
         Disposition::Create => FILE_CREATE,
     };
     let mut handle: RawHandle = ptr::null_mut();
     let mut status_block = IO_STATUS_BLOCK::default();
-    // SAFETY: every pointer is null or to a value that outlives the call, and the length of the name is that of its
-    // buffer.
-    let status = unsafe {
-        NtCreateFile(
-            &raw mut handle,
-            // CreateFileW adds the same right: a handle is not synchronous without it.
-            how.access.bits() | SYNCHRONIZE,
-            &raw const attributes,
-            &raw mut status_block,
-            ptr::null(),
-            FILE_ATTRIBUTE_NORMAL,
-            how.share.bits(),
-            disposition,
-            how.options.bits() | FILE_SYNCHRONOUS_IO_NONALERT,
-            ptr::null(),
-            0,
-        )
-    };
+    let status = with_object(root, name, flags, |object| {
+        // SAFETY: every pointer is null or to a value that outlives the call.
+        unsafe {
+            NtCreateFile(
+                &raw mut handle,
+                // CreateFileW adds the same right: a handle is not synchronous without it.
+                how.access.bits() | SYNCHRONIZE,
+                object,
+                &raw mut status_block,
+                ptr::null(),
+                FILE_ATTRIBUTE_NORMAL,
+                how.share.bits(),
+                disposition,
+                how.options.bits() | FILE_SYNCHRONOUS_IO_NONALERT,
+                ptr::null(),
+                0,
+            )
+        }
+    })?;
     error::check_status(status)?;
     // SAFETY: the call succeeded, so this is an open handle that has no other owner.
     let opened = NtHandle(unsafe { OwnedHandle::from_raw_handle(handle) });

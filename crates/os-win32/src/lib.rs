@@ -72,6 +72,10 @@ impl Os for Windows {
         Ok(Box::new(handle::open(None, path.as_u16str(), how, 0)?))
     }
 
+    fn attributes(&self, path: &NtPath) -> OsResult<u32> {
+        handle::attributes(path)
+    }
+
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
         device_interface::interfaces(class)
     }

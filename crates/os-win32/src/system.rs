@@ -2,7 +2,8 @@
 
 use os::OsResult;
 use windows_sys::Wdk::System::SystemServices::RtlGetVersion;
-use windows_sys::Win32::System::SystemInformation::{GetSystemFirmwareTable, OSVERSIONINFOW};
+use windows_sys::Win32::Foundation::SYSTEMTIME;
+use windows_sys::Win32::System::SystemInformation::{GetLocalTime, GetSystemFirmwareTable, OSVERSIONINFOW};
 
 use crate::{buffer, error};
 
@@ -15,6 +16,16 @@ pub fn build() -> OsResult<u32> {
     // SAFETY: the structure has its size and outlives the call.
     error::check_status(unsafe { RtlGetVersion(&raw mut version) })?;
     Ok(version.dwBuildNumber)
+}
+
+/// Returns the time in the time zone of the node: month, day, hour, minute, second, millisecond.
+///
+/// <https://learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-getlocaltime>
+pub fn local_time() -> [u16; 6] {
+    let mut time = SYSTEMTIME::default();
+    // SAFETY: the structure outlives the call.
+    unsafe { GetLocalTime(&raw mut time) };
+    [time.wMonth, time.wDay, time.wHour, time.wMinute, time.wSecond, time.wMilliseconds]
 }
 
 /// Reads a firmware table and returns its size, which may be larger than `output`.
@@ -30,5 +41,12 @@ mod tests {
     #[test]
     fn windows_has_a_build_number() {
         assert!(super::build().unwrap() > 1000);
+    }
+
+    #[test]
+    fn windows_has_a_date_and_a_time_of_day() {
+        let [month, day, hour, minute, second, millisecond] = super::local_time();
+        assert!((1..=12).contains(&month) && (1..=31).contains(&day), "{month} {day}");
+        assert!(hour < 24 && minute < 60 && second < 61 && millisecond < 1000, "{hour}:{minute}:{second}");
     }
 }

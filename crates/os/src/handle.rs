@@ -124,6 +124,8 @@ pub enum PathForm {
     Dos = 0,
     /// `\\?\Volume{...}\dir\file`, normalized (`VOLUME_NAME_GUID`).
     VolumeGuid = 1,
+    /// `\Device\HarddiskVolume3\dir\file`, normalized: the NT path from the device (`VOLUME_NAME_NT`).
+    Device = 2,
 }
 
 /// An open file, directory, volume or disk. Dropping it closes it.

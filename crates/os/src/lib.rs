@@ -38,6 +38,16 @@ pub trait Os: Send + Sync {
     /// <https://learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntcreatefile>
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>>;
 
+    /// `NtQueryFullAttributesFile` with `OBJ_DONT_REPARSE`: returns the attributes of the object at an absolute NT path,
+    /// without a handle and without following a link. A link in the last component is the object itself.
+    ///
+    /// `path` begins with the name of a device, such as `\Device\HarddiskVolume3\`: a drive letter below `\??\` is a link of
+    /// the object manager. A system that does not know the flag may follow links, or answer `INVALID_PARAMETER`.
+    ///
+    /// Errors: as [`Self::open`]; `REPARSE_POINT_ENCOUNTERED` if a link would have to be followed.
+    /// <https://learn.microsoft.com/windows-hardware/drivers/ddi/wdm/nf-wdm-zwqueryfullattributesfile>
+    fn attributes(&self, path: &NtPath) -> OsResult<u32>;
+
     /// Returns the paths (`\\?\scsi#disk&ven_...#{...}`) of all device interfaces of `class` that are present.
     ///
     /// Errors: `GEN_FAILURE` for a `CONFIGRET` that has no Win32 code.

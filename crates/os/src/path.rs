@@ -55,6 +55,11 @@ impl NtPath {
         Self(nt)
     }
 
+    /// Returns a path that Windows has returned as an NT path, such as `\Device\HarddiskVolume3\`.
+    pub fn from_nt(path: U16String) -> Self {
+        Self(path)
+    }
+
     /// Returns this path with one more component.
     #[must_use]
     pub fn join(&self, component: &U16Str) -> Self {

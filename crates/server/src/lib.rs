@@ -45,6 +45,7 @@ pub mod status;
 
 pub use admission::connections::{ConnectionCounts, Connections};
 pub use admission::limits::Limits;
+pub use admission::response_body::{ResponseStream, TrackedBytes};
 pub use drain::Unfinished;
 pub use drain::readiness::NotReady;
 pub use listen::endpoint::{CannotServe, Endpoint};

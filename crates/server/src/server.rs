@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use storage_ops::Executor;
 use tokio::sync::watch;
@@ -55,19 +54,20 @@ impl Server {
         let (phase, _) = watch::channel(Phase::Serving);
         let open_connections = TaskTracker::new();
         let mut acceptors = JoinSet::new();
-        let mut routers = Vec::with_capacity(endpoints.len());
+        let draining = DrainAtDrop(&self.state.connections);
+        self.state.readiness.begin(endpoints.len());
         for Endpoint { spec, listener, services } in endpoints {
-            let router = Arc::new(Router::new(&spec, services, &self.metrics).await);
-            routers.push(Arc::clone(&router));
+            let router = Arc::new(Router::new(&spec, services, &self.metrics));
             let state = Arc::clone(&self.state);
             let acceptor = Acceptor::new(state, router, phase.subscribe(), open_connections.clone());
             acceptors.spawn(acceptor.run(listener));
         }
-        self.state.readiness.begin(routers.len());
         // Dropping the set ends the task.
         let mut reporting = JoinSet::new();
         let state = Arc::clone(&self.state);
         reporting.spawn(async move { long_calls::report(&state).await });
+        // Also cancelled if a second signal drops the server while it serves.
+        let end = self.state.end_of_drain.clone().drop_guard();
         shutdown.await;
 
         let calls = self.state.open_calls.len();
@@ -78,14 +78,12 @@ impl Server {
         self.state.open_calls.close();
         open_connections.close();
         phase.send_replace(Phase::Draining);
+        drop(draining);
         // An acceptor that ends drops its listener, which removes the pipe.
         while acceptors.join_next().await.is_some() {}
-        for router in routers {
-            router.close().await;
-        }
         self.wait_until_idle(&open_connections).await;
         let calls = self.state.open_calls.len();
-        self.state.drain_is_over.store(true, Ordering::Relaxed);
+        drop(end);
         phase.send_replace(Phase::Closed);
         open_connections.wait().await;
         Unfinished { calls, operations: self.state.executor.running() }
@@ -109,26 +107,45 @@ impl Server {
     }
 }
 
+/// Makes the connections drain, also if the future of [`Server::serve`] is dropped. They then close at once.
+struct DrainAtDrop<'a>(&'a Connections);
+
+impl Drop for DrainAtDrop<'_> {
+    fn drop(&mut self) {
+        self.0.drain();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::future::pending;
     use std::sync::Arc;
-    use std::task::{Context, Waker};
 
+    use api::Group;
     use storage_ops::{Config, Executor, Node};
-    use transport::memory::MemoryEndpoint;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use transport::address::Location;
+    use transport::memory;
 
     use super::Server;
     use crate::admission::limits::Limits;
+    use crate::listen::endpoint::Endpoint;
+    use crate::rpc::endpoint_spec::EndpointSpec;
 
     #[tokio::test]
     async fn a_server_that_is_dropped_while_it_serves_leaves_no_task() {
         let node = Node::new(os_sim::node().build().process(), Config::default());
         let server = Server::new(Arc::new(Executor::new(Arc::new(node))), Limits::default());
         let state = Arc::downgrade(&server.state);
-        let mut serving = Box::pin(server.serve::<MemoryEndpoint>(Vec::new(), pending()));
-        assert!(serving.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-        drop(serving);
+        let location = Location::NamedPipes;
+        let (dialer, listener) = memory::endpoint(location.address("csi-proxy-disk-v1"));
+        let spec = EndpointSpec::of(&[Group::Disk], false).remove(0);
+        let mut client = dialer.connect().expect("the endpoint exists");
+        client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.expect("there is room");
+        tokio::select! {
+            _ = server.serve(vec![Endpoint::new(spec, listener)], pending()) => {}
+            settings = client.read_u8() => drop(settings.expect("the connection is served")),
+        }
         drop(server);
         while state.strong_count() > 0 {
             tokio::task::yield_now().await;

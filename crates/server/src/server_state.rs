@@ -4,11 +4,12 @@ pub(crate) mod failures;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use storage_ops::Executor;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -27,8 +28,8 @@ pub(crate) struct ServerState {
     /// The calls in progress: their headers have arrived, and their status is not decided yet.
     pub(crate) open_calls: TaskTracker,
     pub(crate) readiness: Readiness,
-    /// Whether the drain time is over. The server then cuts off running calls.
-    pub(crate) drain_is_over: AtomicBool,
+    /// Cancelled when the drain time is over. The server then cuts off running calls.
+    pub(crate) end_of_drain: CancellationToken,
     /// The number of the last call.
     pub(crate) last_call: AtomicU64,
     pub(crate) failures: LastFailures,
@@ -47,7 +48,7 @@ impl ServerState {
             request_bodies: Arc::new(RequestBodies::new(&limits)),
             open_calls: TaskTracker::new(),
             readiness: Readiness::default(),
-            drain_is_over: AtomicBool::new(false),
+            end_of_drain: CancellationToken::new(),
             last_call: AtomicU64::new(0),
             failures: LastFailures::default(),
             started: Instant::now(),
@@ -57,9 +58,9 @@ impl ServerState {
         }
     }
 
-    /// Returns the time since the server was created. A call records this time when it begins.
-    pub(crate) fn since_start(&self) -> Duration {
-        self.started.elapsed()
+    /// Returns the time from the creation of the server to `moment`. A call records this time when it begins.
+    pub(crate) fn since_start(&self, moment: Instant) -> Duration {
+        moment - self.started
     }
 
     /// Counts one more watch of the health service, or returns `None` at the limit.

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use storage_ops::{ActiveRequest, Activity, LockUse, PoolUse};
+use tokio::time::Instant;
 
 use crate::admission::connections::calls::WaitingCall;
 use crate::drain::readiness::NotReady;
@@ -134,7 +135,7 @@ impl Metrics {
     pub fn status(&self) -> Status {
         let state = self.state();
         let Activity { requests, pools, locks } = state.executor.activity();
-        let now = state.since_start();
+        let now = state.since_start(Instant::now());
         let counts = state.connections.counts();
         let running = requests.into_iter().map(|request| RunningCall::new(request, now));
         let waiting = state.connections.waiting_calls().into_iter().map(|call| RunningCall::waiting(call, now));

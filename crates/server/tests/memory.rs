@@ -21,11 +21,11 @@ const CALLS: &str = r#"grpc_code="OK",grpc_method="ListDiskIDs",grpc_service="v1
 const KIB: usize = 1024;
 
 /// Maximum memory of a connection on which one call has been made, and of one on which anything has been sent.
-const ORDINARY: usize = 48 * KIB;
+const ORDINARY: usize = 42 * KIB;
 const ANY: usize = 320 * KIB;
 /// Maximum memory of a connection after any number of ordinary calls, one after the other. Of these, 28 KiB are the buffers
 /// that h2 allocates for every connection.
-const OFTEN: usize = 48 * KIB;
+const OFTEN: usize = 45 * KIB;
 /// Maximum memory of a connection with an unfinished header block of 32 KiB.
 const UNFINISHED: usize = ORDINARY + 32 * KIB;
 

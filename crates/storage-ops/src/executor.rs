@@ -33,6 +33,7 @@ use crate::node::Node;
 use crate::node::run::Run;
 use crate::scheduling::context::Commit;
 use crate::scheduling::locks::{Guard, Owner};
+use crate::scheduling::pool_kind::PoolSet;
 use crate::scheduling::quotas::{ClientId, Holder};
 use crate::scheduling::worker_pools::{DEFECT, WorkerPools, catch_panic};
 use crate::scheduling::{LockKey, OperationContext, PoolKind, Rerun, RunResult, Stop, caught};
@@ -47,6 +48,8 @@ type Jobs = HashMap<(TypeId, u64), Vec<Arc<dyn Any + Send + Sync>>>;
 /// Runs operations on a node for many callers. Its futures need a tokio runtime.
 pub struct Executor {
     node: Arc<Node>,
+    /// What each read holds.
+    no_locks: Arc<Guard>,
     pools: WorkerPools,
     inline_reads: InlineReads,
     all_reads_inline: bool,
@@ -157,6 +160,7 @@ impl Executor {
     /// Creates an executor for `node`.
     pub fn new(node: Arc<Node>) -> Self {
         Self {
+            no_locks: Arc::new(node.locks.none()),
             node,
             pools: WorkerPools::default(),
             inline_reads: InlineReads::default(),
@@ -193,26 +197,25 @@ impl Executor {
         requester: impl Into<Requester>,
         operation: O,
     ) -> Result<O::Output, Error> {
-        if let Err(error) = operation.check_allowed(&self.node) {
-            return conclude(&self.node, &operation, Err(error));
-        }
         let requester = requester.into();
+        if let Err(error) = operation.check_allowed(&self.node) {
+            return conclude(&self.node, &operation, requester, Err(error));
+        }
         let work = Arc::new(Tracked::new(operation));
         if O::COALESCE == Coalesce::Never {
             let number = self.requests.add(requester.call, None, Arc::clone(&work) as _);
             let mode = Mode::Read { _entry: Arc::new(self.entry(number)) };
             let _waiting = Waiting { requests: &self.requests, number };
-            let guard = Arc::new(self.node.locks.acquire(Vec::new()).await);
-            let result = self.run_in_pools(&work, requester, &mode, &guard).await;
+            let result = self.run_in_pools(&work, requester, &mode, &self.no_locks).await;
             let result = caught(result).unwrap_or_else(|_| Err(OperationError::too_many_reruns(MAX_RUNS)));
-            return conclude(&self.node, &work.operation, result);
+            return conclude(&self.node, &work.operation, requester, result);
         }
         let (mut receiver, number, begun) = self.join_or_begin(work, requester);
         let _entry = begun.is_none().then(|| self.entry(number));
         let _waiting = Waiting { requests: &self.requests, number };
         if let Some(job) = begun {
             // A runtime that is shutting down drops the future at once, which ends the job.
-            tokio::spawn(job.run().in_current_span());
+            tokio::spawn(job.run().instrument(requester.span()));
         }
         let result = receiver.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
         result.unwrap_or_else(|| {
@@ -304,7 +307,7 @@ impl Executor {
         let guard = job.while_wanted(locks).await;
         let mut waits = lock(&self.lock_waits);
         waits.waits += 1;
-        waits.time += clock.now() - began;
+        waits.time = waits.time.saturating_add(clock.now() - began);
         drop(waits);
         guard
     }
@@ -330,13 +333,13 @@ impl Executor {
         guard: &Arc<Guard>,
     ) -> RunResult<O::Output> {
         let operation = &work.operation;
-        let (mut pools, mut resource) = (vec![O::POOL], operation.resource());
+        let (mut pool, mut pools, mut resource) = (O::POOL, PoolSet::default(), operation.resource());
         loop {
-            let pool = pools[pools.len() - 1];
+            pools = pools.with(pool);
             let job = mode.job().cloned();
             let is_read = job.is_none();
             let commit = job.map(|job| Arc::new(move || job.advance(Some(Phase::Changing))) as Commit);
-            let ctx = OperationContext::new(Arc::clone(guard), commit, Some(pools.clone()));
+            let ctx = OperationContext::new(Arc::clone(guard), commit, Some(pools));
             let needs_permit = is_read && !self.all_reads_inline && pool == PoolKind::Files;
             let permit = needs_permit.then(|| self.inline_reads.permit()).flatten();
             let result = if permit.is_some() || (is_read && self.all_reads_inline) {
@@ -345,11 +348,11 @@ impl Executor {
             } else {
                 let holder = Holder { resource: resource.clone(), client: requester.client, is_exempt: false };
                 // Boxed, because this halves the size of the future of a read that needs no other thread.
-                Box::pin(self.run_on_thread(pool, holder, work, mode, ctx)).await
+                Box::pin(self.run_on_thread(pool, holder, work, mode, ctx).instrument(requester.span())).await
             };
             match result {
                 Err(Stop::Rerun(Rerun::InPool(other, of))) => {
-                    pools.push(other);
+                    pool = other;
                     resource = of.or_else(|| operation.resource());
                 }
                 result => return result,
@@ -419,7 +422,7 @@ impl<O: Operation> RegisteredJob<O> {
 
     fn publish(&self, result: OperationResult<O::Output>) {
         self.executor.node.locks.end(self.job.owner());
-        let result = conclude(&self.executor.node, &self.job.work.operation, result);
+        let result = conclude(&self.executor.node, &self.job.work.operation, Requester::default(), result);
         self.job.result.send_replace(Some(result));
     }
 }

@@ -75,7 +75,7 @@ impl Node {
         MappingRecord::begin(&self.host);
     }
 
-    /// Tests whether Windows opens a whole path without following a link in it. A daemon calls this when it starts.
+    /// Tests whether Windows looks up a whole path without following a link in it. A daemon calls this when it starts.
     ///
     /// Without the call, and if Windows does not, paths are opened component by component. Changes nothing and does not
     /// fail: if the answer is not certain, it is no.

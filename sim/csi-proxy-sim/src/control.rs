@@ -6,7 +6,6 @@ mod injected;
 mod simulation;
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,16 +13,11 @@ use std::time::Duration;
 use crate::control_api::{ContainerFilesServer, DESCRIPTORS, SimulationServer};
 use authority_filter::AuthorityFilter;
 use faults::Trace;
-use hyper::body::Incoming;
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use os_sim::Sim;
-use server::BoxedService;
+use server::{BoxedService, ResponseStream};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tonic::Status;
-use tonic::body::Body;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::{HealthReporter, HealthService};
 use transport::listener::Listener;
@@ -35,6 +29,7 @@ pub(crate) use injected::Injected;
 
 use crate::reflection;
 use crate::state_file::StateFile;
+use crate::tonic_service;
 
 /// How long a client may take for the headers of a request.
 pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
@@ -113,21 +108,33 @@ impl Restart {
     }
 }
 
-/// Answers a request with the service that its path names.
-async fn answer(services: &[BoxedService], request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
-    let name = request.uri().path().split('/').nth(1).unwrap_or_default();
-    match services.iter().find(|service| service.name() == name) {
-        Some(service) => Ok(service.answer(request).await),
-        None => Ok(Status::unimplemented(format!("the control API has no service {name}")).into_http()),
+/// Answers the requests of a connection, each with the service that its path names.
+async fn answer<S>(services: &[BoxedService], stream: S) -> Result<(), h2::Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut connection = h2::server::Builder::new().handshake(AuthorityFilter::new(stream, HEADER_TIMEOUT)).await?;
+    while let Some(accepted) = connection.accept().await {
+        let (request, response) = accepted?;
+        let mut response = ResponseStream::new(response);
+        let name = request.uri().path().split('/').nth(1).unwrap_or_default();
+        if let Some(service) = services.iter().find(|service| service.name() == name) {
+            tokio::spawn(service.answer(request, response));
+        } else {
+            let refused = Status::unimplemented(format!("the control API has no service {name}"));
+            response.send_headers(refused.into_http::<()>().into_parts().0.headers, true);
+        }
     }
+    Ok(())
 }
 
 /// Answers the clients of `listener`.
 pub(crate) async fn serve<L: Listener>(control: Arc<Control>, mut listener: L) {
-    let files = BoxedService::new(ContainerFilesServer::new(Files(control.sim.clone())));
-    let health = HealthServer::new(HealthService::from_health_reporter(control.health.clone()));
-    let mut services = vec![BoxedService::new(SimulationServer::from_arc(control)), files, BoxedService::new(health)];
-    services.extend(reflection::of(&[DESCRIPTORS]));
+    let (sim, health) = (control.sim.clone(), control.health.clone());
+    let files = tonic_service::boxed(|| ContainerFilesServer::new(Files(sim)));
+    let health = tonic_service::boxed(|| HealthServer::new(HealthService::from_health_reporter(health)));
+    let mut services = vec![tonic_service::boxed(|| SimulationServer::from_arc(control)), files, health];
+    services.extend(reflection::of(vec![DESCRIPTORS]));
     let services: Arc<[BoxedService]> = services.into();
     loop {
         let stream = match listener.accept().await {
@@ -138,14 +145,9 @@ pub(crate) async fn serve<L: Listener>(control: Arc<Control>, mut listener: L) {
                 continue;
             }
         };
-        let stream = TokioIo::new(AuthorityFilter::new(stream, HEADER_TIMEOUT));
         let services = Arc::clone(&services);
-        let service = service_fn(move |request| {
-            let services = Arc::clone(&services);
-            async move { answer(&services, request).await }
-        });
         tokio::spawn(async move {
-            if let Err(error) = http2::Builder::new(TokioExecutor::new()).serve_connection(stream, service).await {
+            if let Err(error) = answer(&services, stream).await {
                 tracing::debug!(%error, "a connection to the control API ended with an error");
             }
         });

@@ -14,3 +14,4 @@ pub use csi_proxy_sim_client::control_api;
 
 mod serve;
 mod state_file;
+mod tonic_service;

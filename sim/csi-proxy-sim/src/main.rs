@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io::Write;
 use std::process::ExitCode;
 
+use csi_proxy::VERSION;
 use csi_proxy::flags::help::Help;
 use csi_proxy_sim::command::Command;
 use csi_proxy_sim::flags::{CSI_PROXY_SIM, CSI_PROXY_SIM_DOCTOR};
@@ -31,7 +32,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Doctor(doctor) => return Ok(doctor.run(&CSI_PROXY_SIM_DOCTOR, backend::examined, out)),
         Command::PrintNode => write!(out, "{}", os_sim::Sim::default_node_file())?,
         Command::Help => write!(out, "{}", Help(&CSI_PROXY_SIM))?,
-        Command::Version => writeln!(out, "csi-proxy-sim {}", env!("CARGO_PKG_VERSION"))?,
+        Command::Version => writeln!(out, "csi-proxy-sim {VERSION}")?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -11,16 +11,16 @@ use os_sim::Sim;
 /// The sequences in the order in which they run, with the number of their calls and of the WMI calls that these cause on a
 /// node on which nothing takes time and no object arrives late.
 const DRIVERS: [(&str, usize, u64); 10] = [
-    ("azuredisk", 34, 15),
-    ("azuredisk v1beta", 21, 13),
+    ("azuredisk", 34, 14),
+    ("azuredisk v1beta", 21, 12),
     ("smb", 13, 4),
     ("azurefile", 12, 2),
     ("azurefile v1beta", 11, 2),
-    ("gce-pd", 43, 11),
-    ("gce-pd v1beta", 27, 11),
-    ("aws-ebs", 37, 13),
-    ("vsphere", 30, 12),
-    ("longhorn", 34, 48),
+    ("gce-pd", 43, 10),
+    ("gce-pd v1beta", 27, 10),
+    ("aws-ebs", 37, 12),
+    ("vsphere", 30, 11),
+    ("longhorn", 34, 37),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -26,6 +26,10 @@ pub trait Layer: Send + Sync + 'static {
         self.around(|| node.open(path, how))
     }
 
+    fn attributes(&self, node: &dyn Os, path: &NtPath) -> OsResult<u32> {
+        self.around(|| node.attributes(path))
+    }
+
     fn device_interfaces(&self, node: &dyn Os, class: Uuid) -> OsResult<Vec<U16String>> {
         self.around(|| node.device_interfaces(class))
     }
@@ -131,6 +135,10 @@ impl<L: Layer> Layered<L> {
 impl<L: Layer> Os for Layered<L> {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
         Ok(LayeredHandle::wrap(self.layer.open(&*self.node, path, how)?, &self.layer))
+    }
+
+    fn attributes(&self, path: &NtPath) -> OsResult<u32> {
+        self.layer.attributes(&*self.node, path)
     }
 
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {

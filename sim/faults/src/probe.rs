@@ -21,8 +21,9 @@ use objects::{ProbedClock, ProbedHandle, ProbedService, ProbedWmi};
 use process::ProbedProcess;
 
 /// The first words of all primitives. The second word of some names a control code, a class or a method.
-pub const PRIMITIVES: [&str; 25] = [
+pub const PRIMITIVES: [&str; 26] = [
     "open",
+    "attributes",
     "open_child",
     "open_below",
     "control",
@@ -221,6 +222,10 @@ impl Os for Probed {
         let mutates = how.disposition == os::Disposition::Create;
         let inner = self.process.run("open", path, mutates, || self.node().open(path, how))?;
         Ok(Box::new(ProbedHandle::new(&self.process, path.clone(), inner)))
+    }
+
+    fn attributes(&self, path: &NtPath) -> OsResult<u32> {
+        self.process.run("attributes", path, false, || self.node().attributes(path))
     }
 
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {

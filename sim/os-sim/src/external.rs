@@ -130,9 +130,13 @@ impl External<'_> {
         self.with(|state| state.mount_at(&nt_path(directory), volume))
     }
 
-    /// Gives a volume a drive letter that no other volume has.
+    /// Gives a volume a drive letter, which no other volume then has.
     pub fn set_drive_letter(&self, letter: char, volume: Uuid) {
-        self.with(|state| state.mounts.push(Mount { volume, point: MountPoint::Letter(letter.to_ascii_uppercase()) }));
+        let point = MountPoint::Letter(letter.to_ascii_uppercase());
+        self.with(|state| {
+            state.mounts.retain(|mount| mount.point != point);
+            state.mounts.push(Mount { volume, point });
+        });
     }
 
     /// Sets or clears the read-only attribute.

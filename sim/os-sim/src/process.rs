@@ -46,8 +46,12 @@ impl Drop for Process {
 
 impl Os for Sim {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
-        let id = waiting(self.shared(), |state| state.open(self.process.id, path.as_u16str().as_slice(), how))?;
+        let id = waiting(self.shared(), |state| state.open(self.process.id, path.as_u16str().as_slice(), how, false))?;
         Ok(Box::new(OpenHandle { shared: Arc::clone(self.shared()), id }))
+    }
+
+    fn attributes(&self, path: &NtPath) -> OsResult<u32> {
+        waiting(self.shared(), |state| state.attributes(self.process.id, path.as_u16str().as_slice()))
     }
 
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {

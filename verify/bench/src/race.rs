@@ -1,15 +1,18 @@
 //! The race: starts each server with the client, round by round, and compares the measurements within a round.
 
 use std::error::Error;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::{env, fs};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+use std::{env, fs, thread};
 
 use clap::Args;
 
 use crate::counters::{self, Counters};
 use crate::load::Sample;
+use crate::table::{GO_PROGRAM, OF_CALLS, OF_SERVERS, Table};
+use crate::{circumstances, cycles};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -17,11 +20,17 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// How many seconds a measurement takes
-    #[arg(long, default_value_t = 0.5)]
+    #[arg(long, default_value_t = 4.0)]
     seconds: f64,
     /// How many callers call at once, separated by commas
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 32, 128])]
     callers: Vec<usize>,
+    /// How many seconds without calls pass before the threads are counted again
+    #[arg(long, default_value_t = 65)]
+    pause: u64,
+    /// Root of the repository, whose pages get the table. They need a clean tree and an idle machine
+    #[arg(long)]
+    pages: Option<PathBuf>,
     /// csi-proxy-sim
     #[arg(long)]
     simulator: PathBuf,
@@ -51,11 +60,12 @@ pub(crate) struct Options {
     go_program: Option<PathBuf>,
 }
 
-/// The paths that are asked for: the name in the table, and the path.
-const PATHS: [(&str, &str); 3] = [
-    ("missing", r"C:\var\lib\kubelet\missing"),
-    ("existing, 5 deep", r"C:\var\lib\kubelet\pods\pod\volumes\csi\pvc"),
-    ("refused", r"C:\Windows\System32"),
+/// The paths that are asked for: missing and existing, one and five directories deep.
+const PATHS: [&str; 4] = [
+    r"C:\var\lib\kubelet\missing",
+    r"C:\var\lib\kubelet\pods",
+    r"C:\var\lib\kubelet\pods\pod\volumes\csi\missing",
+    r"C:\var\lib\kubelet\pods\pod\volumes\csi\pvc",
 ];
 
 /// A server in the race. The first of a race is csi-proxy.
@@ -69,30 +79,37 @@ struct Racer {
     prefix: Option<PathBuf>,
 }
 
-/// A measurement: what the client and Linux counted.
-#[derive(Clone, Copy)]
-struct Measured {
-    sample: Sample,
-    cpu_us_per_call: f64,
-    resident_mb: f64,
-    threads: f64,
-}
-
-pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+/// Measures all servers, prints the table, and writes it to the pages.
+pub(crate) async fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    let pages = match &options.pages {
+        None => Err("this is not the whole race".to_owned()),
+        Some(root) => circumstances::check(root).map(|()| root),
+    };
+    match &pages {
+        Ok(_) => println!("The pages get the table. Leave the machine idle until the end."),
+        Err(reason) => println!("The pages stay as they are: {reason}."),
+    }
+    let mut table = Table::new(&options.callers);
     let scratch = env::temp_dir().join(format!("csi-proxy-bench-{}", std::process::id()));
     fs::create_dir_all(scratch.join("pods/pod/volumes/csi/pvc"))?;
-    let raced = race("On Linux", options, &on_linux(options, &scratch)?);
+    let raced = race(options, &on_linux(options, &scratch)?, &mut table);
     fs::remove_dir_all(scratch)?;
     raced?;
-    match under_wine(options) {
-        Some(racers) => {
-            for prefix in racers.iter().filter_map(|racer| racer.prefix.as_ref()) {
-                fs::create_dir_all(prefix.join("drive_c/var/lib/kubelet/pods/pod/volumes/csi/pvc"))?;
-            }
-            race("Under Wine", options, &racers)
+    if let Some(racers) = under_wine(options) {
+        for prefix in racers.iter().filter_map(|racer| racer.prefix.as_ref()) {
+            fs::create_dir_all(prefix.join("drive_c/var/lib/kubelet/pods/pod/volumes/csi/pvc"))?;
         }
-        None => Ok(()),
+        race(options, &racers, &mut table)?;
     }
+    for (driver, ratio) in cycles::ratios().await? {
+        table.add(&format!("cycle of {driver}"), GO_PROGRAM, &[ratio]);
+    }
+    println!("\n{}", table.render(|_| true));
+    if let Ok(root) = pages {
+        let method = format!("{} rounds of {} s for each number of callers and path", options.rounds, options.seconds);
+        table.write(root, &circumstances::sentence(root, options.wine.as_deref(), &method)?)?;
+    }
+    Ok(())
 }
 
 fn on_linux(options: &Options, scratch: &Path) -> Result<[Racer; 3], Box<dyn Error>> {
@@ -121,97 +138,155 @@ fn under_wine(options: &Options) -> Option<[Racer; 2]> {
     };
     Some([
         racer("csi-proxy", &options.own_prefix, &options.own_program)?,
-        racer("Go program", &options.go_prefix, &options.go_program)?,
+        racer(GO_PROGRAM, &options.go_prefix, &options.go_program)?,
     ])
 }
 
-/// Measures all servers and prints a table with medians, and the ratios of csi-proxy to each other server.
-fn race(title: &str, options: &Options, racers: &[Racer]) -> Result<(), Box<dyn Error>> {
-    println!(
-        "\n{title}\n\n| path | callers | server | calls/s | p50 us | p99 us | CPU us/call | MB | threads | calls/s of csi-proxy to it |"
-    );
-    println!("|---|--:|---|--:|--:|--:|--:|--:|--:|--:|");
-    for (path_name, path) in PATHS {
+/// Measures all servers, prints what was measured, and adds the ratios of csi-proxy to each other server to the table.
+fn race(options: &Options, racers: &[Racer], table: &mut Table) -> Result<(), Box<dyn Error>> {
+    for path in PATHS {
         for &callers in &options.callers {
-            let mut rounds = Vec::new();
-            for round in 0..options.rounds {
-                rounds.push(measure_round(options, racers, round, path, callers)?);
-            }
-            for (at, racer) in racers.iter().enumerate() {
-                let column = |figure: fn(&Measured) -> f64| median(rounds.iter().map(|round| figure(&round[at])));
-                let ratios: Vec<f64> = rounds.iter().map(|round| ratio(&round[0], &round[at])).collect();
-                println!(
-                    "| {path_name} | {callers} | {} | {:.0} | {:.0} | {:.0} | {:.1} | {:.1} | {:.0} | {:.2} ({:.2} to {:.2}) |",
-                    racer.name,
-                    column(|measured| measured.sample.calls_per_second),
-                    column(|measured| measured.sample.p50_us),
-                    column(|measured| measured.sample.p99_us),
-                    column(|measured| measured.cpu_us_per_call),
-                    column(|measured| measured.resident_mb),
-                    column(|measured| measured.threads),
-                    median(ratios.iter().copied()),
-                    ratios.iter().copied().fold(f64::MAX, f64::min),
-                    ratios.iter().copied().fold(0.0, f64::max),
-                );
-            }
+            println!("\n{path}");
+            let measured = |round| one_round(racers, round, |racer| measure(options, racer, path, callers));
+            let rounds = (0..options.rounds).map(measured).collect::<Result<Vec<_>, _>>()?;
+            compare(racers, &rounds, &OF_CALLS.map(|figure| Table::row_of_calls(figure, callers)), table);
         }
+    }
+    println!("\nmemory in MB");
+    for round in 0..options.rounds {
+        // Each round is an entry of its own: what a server holds is the same for all paths.
+        compare(racers, &[settle(options, racers, round)?], &OF_SERVERS.map(str::to_owned), table);
     }
     Ok(())
 }
 
-fn ratio(own: &Measured, other: &Measured) -> f64 {
-    own.sample.calls_per_second / other.sample.calls_per_second
+/// Prints the median of each figure, and adds the median of the rounds' ratios to the row of the figure.
+fn compare<const N: usize>(racers: &[Racer], rounds: &[Vec<[f64; N]>], rows: &[String; N], table: &mut Table) {
+    for (at, racer) in racers.iter().enumerate() {
+        print!("{}:", racer.name);
+        for (figure, row) in rows.iter().enumerate() {
+            print!(" {row} {:.3};", median(rounds.iter().map(|round| round[at][figure])));
+            if at > 0 {
+                let ratios: Vec<f64> = rounds.iter().map(|round| round[0][figure] / round[at][figure]).collect();
+                table.add(row, racer.name, &ratios);
+            }
+        }
+        println!();
+    }
 }
 
 /// Measures each server once, beginning with another one in each round. Returns the measurements in the servers' order.
-fn measure_round(
-    options: &Options,
+fn one_round<T>(
     racers: &[Racer],
     round: usize,
-    path: &str,
-    callers: usize,
-) -> Result<Vec<Measured>, Box<dyn Error>> {
-    let mut order: Vec<usize> = (0..racers.len()).collect();
-    order.rotate_left(round % racers.len());
-    let mut measured = vec![None; racers.len()];
-    for at in order {
-        let racer = &racers[at];
-        let one = measure(options, racer, path, callers).map_err(|error| format!("{}: {error}", racer.name))?;
-        measured[at] = Some(one);
+    measure: impl Fn(&Racer) -> Result<T, Box<dyn Error>>,
+) -> Result<Vec<T>, Box<dyn Error>> {
+    let first = round % racers.len();
+    let mut measured = Vec::new();
+    for racer in racers[first..].iter().chain(&racers[..first]) {
+        measured.push(measure(racer).map_err(|error| format!("{}: {error}", racer.name))?);
     }
-    Ok(measured.into_iter().flatten().collect())
+    measured.rotate_right(first);
+    Ok(measured)
 }
 
-/// Starts a server and a client, and measures once.
-fn measure(options: &Options, racer: &Racer, path: &str, callers: usize) -> Result<Measured, Box<dyn Error>> {
-    // The server makes the folder itself, since the daemon accepts only a folder that is closed to others.
-    if let Some(sockets) = racer.sockets.as_ref().filter(|sockets| sockets.exists()) {
-        fs::remove_dir_all(sockets)?;
-    }
-    let server = KilledOnDrop(racer.command(&racer.server).stdin(Stdio::null()).stdout(Stdio::null()).spawn()?);
-    let mut client = racer.command(&racer.client);
-    client.args(["--path", path, "--callers", &callers.to_string(), "--seconds", &options.seconds.to_string()]);
-    let mut client = KilledOnDrop(client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?);
-    let (Some(mut input), Some(output)) = (client.0.stdin.take(), client.0.stdout.take()) else {
-        return Err("the client has no standard streams".into());
-    };
-    let mut lines = BufReader::new(output).lines();
-    let ready = lines.next().ok_or("the client has ended")??;
-    if ready.trim() != "ready" {
-        return Err(format!("the client printed {ready}").into());
-    }
+/// Measures the figures of calls.
+fn measure(options: &Options, racer: &Racer, path: &str, callers: usize) -> Result<[f64; 4], Box<dyn Error>> {
+    let server = racer.start_server()?;
+    let client = racer.start_client(path, 1, callers, options.seconds)?;
     let mut processes = vec![server.0.id()];
     processes.extend(racer.prefix.as_deref().and_then(counters::wineserver));
     let cpu = || -> Result<f64, String> { processes.iter().map(|id| Ok(Counters::of(*id)?.cpu_us)).sum() };
     let before = cpu()?;
-    writeln!(input)?;
-    let sample: Sample = serde_json::from_str(&lines.next().ok_or("the client has ended")??)?;
-    let used = cpu()? - before;
-    let Counters { resident_mb, threads, .. } = Counters::of(server.0.id())?;
-    Ok(Measured { sample, cpu_us_per_call: used / sample.calls, resident_mb, threads })
+    let Sample { calls, calls_per_second, p50_us, p99_us } = client.measure()?;
+    Ok([calls_per_second, p50_us, p99_us, (cpu()? - before) / calls])
+}
+
+/// Measures the figures of servers. All servers pause at the same time.
+fn settle(options: &Options, racers: &[Racer], round: usize) -> Result<Vec<[f64; 5]>, Box<dyn Error>> {
+    let loaded = one_round(racers, round, |racer| {
+        let connection = connection_mb(racer)?;
+        let (server, idle) = racer.start_idle_server()?;
+        let callers = options.callers.iter().copied().max().unwrap_or(1);
+        racer.start_client(PATHS[0], 1, callers, options.seconds)?.measure()?;
+        let loaded = Counters::of(server.0.id())?;
+        Ok((server, idle, loaded, connection))
+    })?;
+    thread::sleep(Duration::from_secs(options.pause));
+    let figures = |(server, idle, loaded, connection): (KilledOnDrop, Counters, Counters, f64)| {
+        let later = Counters::of(server.0.id())?;
+        Ok([idle.resident_mb, loaded.resident_mb, connection, idle.threads, later.threads])
+    };
+    loaded.into_iter().map(figures).collect()
+}
+
+/// Returns the memory of an idle connection on which one call has been made.
+fn connection_mb(racer: &Racer) -> Result<f64, Box<dyn Error>> {
+    const CONNECTIONS: u32 = 256;
+    let (server, idle) = racer.start_idle_server()?;
+    let _client = racer.start_client(PATHS[0], CONNECTIONS, 0, 0.0)?;
+    thread::sleep(SETTLING);
+    Ok((Counters::of(server.0.id())?.resident_mb - idle.resident_mb) / f64::from(CONNECTIONS))
+}
+
+/// How long a server may take to do what it does after its start or after a call.
+const SETTLING: Duration = Duration::from_secs(2);
+
+/// A client that has its connections, and waits.
+struct WaitingClient {
+    _process: KilledOnDrop,
+    input: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl WaitingClient {
+    /// Lets the client measure.
+    fn measure(mut self) -> Result<Sample, Box<dyn Error>> {
+        writeln!(self.input)?;
+        Ok(serde_json::from_str(&self.lines.next().ok_or("the client has ended")??)?)
+    }
 }
 
 impl Racer {
+    fn start_server(&self) -> Result<KilledOnDrop, Box<dyn Error>> {
+        // The server makes the folder itself, since the daemon accepts only a folder that is closed to others.
+        if let Some(sockets) = self.sockets.as_ref().filter(|sockets| sockets.exists()) {
+            fs::remove_dir_all(sockets)?;
+        }
+        Ok(KilledOnDrop(self.command(&self.server).stdin(Stdio::null()).stdout(Stdio::null()).spawn()?))
+    }
+
+    /// Starts the server, and reads its counters when it has answered a client that has gone.
+    fn start_idle_server(&self) -> Result<(KilledOnDrop, Counters), Box<dyn Error>> {
+        let server = self.start_server()?;
+        drop(self.start_client(PATHS[0], 1, 0, 0.0)?);
+        thread::sleep(SETTLING);
+        let idle = Counters::of(server.0.id())?;
+        Ok((server, idle))
+    }
+
+    fn start_client(
+        &self,
+        path: &str,
+        connections: u32,
+        callers: usize,
+        seconds: f64,
+    ) -> Result<WaitingClient, Box<dyn Error>> {
+        let mut client = self.command(&self.client);
+        client.args(["--path", path, "--connections", &connections.to_string()]);
+        client.args(["--callers", &callers.to_string(), "--seconds", &seconds.to_string()]);
+        let mut process = KilledOnDrop(client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?);
+        let (Some(input), Some(output)) = (process.0.stdin.take(), process.0.stdout.take()) else {
+            return Err("the client has no standard streams".into());
+        };
+        let mut lines = BufReader::new(output).lines();
+        let ready = lines.next().ok_or("the client has ended")??;
+        if ready.trim() != "ready" {
+            return Err(format!("the client printed {ready}").into());
+        }
+        Ok(WaitingClient { _process: process, input, lines })
+    }
+
     fn command(&self, words: &[PathBuf]) -> Command {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stderr(Stdio::null());

@@ -9,14 +9,24 @@ use api::filesystem::v1::{
     CreateSymlinkRequest, CreateSymlinkResponse, IsSymlinkRequest, IsSymlinkResponse, MkdirRequest, MkdirResponse,
     PathExistsRequest, PathExistsResponse, RmdirRequest, RmdirResponse,
 };
+use tokio::task::JoinSet;
 use tonic::{Request, Response, Status};
 
 const WORKING_DIRECTORY: &str = r"C:\var\lib\kubelet\";
 
 pub(crate) async fn run(socket_folder: PathBuf, root: PathBuf) -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(&socket_folder)?;
-    let socket = socket_folder.join("csi-proxy-filesystem-v1.sock");
-    imp::serve(FilesystemServer::new(Filesystem { root }), socket).await
+    let mut serving = JoinSet::new();
+    // As many endpoints as csi-proxy has, so that their memory compares.
+    for version in &api::GROUP_VERSIONS {
+        let socket = socket_folder.join(format!("{}.sock", version.pipe()));
+        let service = FilesystemServer::new(Filesystem { root: root.clone() });
+        serving.spawn(async move { imp::serve(service, socket).await.map_err(|error| error.to_string()) });
+    }
+    while let Some(ended) = serving.join_next().await {
+        ended??;
+    }
+    Ok(())
 }
 
 struct Filesystem {

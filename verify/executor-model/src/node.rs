@@ -79,7 +79,7 @@ impl Node {
 pub(crate) struct RefusedLinks;
 
 impl RefusedLinks {
-    pub(crate) fn record(&self, _error: &Error) {}
+    pub(crate) fn record(&self, _error: &Error, _span: impl FnOnce() -> tracing::Span) {}
 }
 
 /// One run of an operation.

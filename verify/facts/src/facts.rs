@@ -23,6 +23,7 @@ mod open_handle;
 mod open_rights;
 mod open_volume;
 mod provider;
+mod query_path;
 mod registry;
 mod reparse;
 mod reparse_data;
@@ -45,6 +46,7 @@ const MODULES: &[&[Fact]] = &[
     open::FACTS,
     open_rights::FACTS,
     open_below::FACTS,
+    query_path::FACTS,
     open_volume::FACTS,
     open_device::FACTS,
     open_handle::FACTS,

@@ -5,7 +5,6 @@ use std::time::Duration;
 use authority_filter::{AuthorityFilter, FrameFilter, ProtocolError};
 use bytes::Bytes;
 use httlib_hpack::Encoder;
-use http::uri::Authority;
 use http::{HeaderMap, Response};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::runtime::Runtime;
@@ -28,7 +27,8 @@ const MAX_CALLS: usize = 50;
 /// A call that takes longer hangs.
 const HANG_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The filter's output does not depend on how the input is split, and a second filter does not change it.
+/// The filter's output does not depend on how the input is split. Filters behind the filter accept it; the first of them
+/// leaves out the authority, and the next changes nothing.
 pub(crate) fn any_split(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let (with_preface, piece) = (input.byte(), usize::from(input.byte()));
@@ -43,9 +43,9 @@ pub(crate) fn any_split(bytes: &[u8]) {
         }
     }
     if whole.1.is_ok() {
-        let (again, outcome) = filtered(&whole.0, usize::MAX);
-        assert_eq!(outcome, Ok(()), "the filter's output is not HTTP/2");
-        assert_eq!(again, whole.0, "a second filter changes the output");
+        let again = filtered(&whole.0, usize::MAX);
+        assert_eq!(again.1, Ok(()), "the filter's output is not HTTP/2");
+        assert_eq!(filtered(&again.0, usize::MAX), again, "a third filter changes the output");
     }
 }
 
@@ -64,21 +64,18 @@ fn filtered(bytes: &[u8], piece: usize) -> (Vec<u8>, Result<(), ProtocolError>) 
     (result, Ok(()))
 }
 
-/// Every call is answered, and received with the authority that the filter must write. Without the filter, the server
-/// would reset a stream whose authority is the path of a pipe.
+/// Every call is answered, and received with the deadline that its client sent. Without the filter, the server would reset a
+/// stream whose authority is the path of a pipe.
 pub(crate) fn in_front_of_h2(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mut encoder = Encoder::default();
     let (mut sent, mut expected) = ([PREFACE, SETTINGS].concat(), Vec::new());
     while !input.is_empty() && expected.len() < MAX_CALLS {
-        let authority = match input.string() {
-            // Clients never send an empty authority, and the filter leaves it unchanged.
-            b"" => br"\\.\\pipe\\csi-proxy-disk-v1",
-            text => text,
-        };
+        let authority = input.string();
+        let timeout = format!("{}u", input.byte());
         let stream = u32::try_from(2 * expected.len() + 1).expect("few calls");
-        request(&mut encoder, stream, authority, &mut input, &mut sent);
-        expected.push(filtered_authority(authority));
+        request(&mut encoder, stream, [authority, timeout.as_bytes()], &mut input, &mut sent);
+        expected.push(timeout);
     }
     let (client, server) = tokio::io::duplex(4096);
     let serving = async {
@@ -99,7 +96,13 @@ pub(crate) fn runtime() -> Runtime {
 }
 
 /// Encodes one request, in any representation of HPACK that the input selects.
-fn request(encoder: &mut Encoder<'_>, stream: u32, authority: &[u8], input: &mut Input<'_>, sent: &mut Vec<u8>) {
+fn request(
+    encoder: &mut Encoder<'_>,
+    stream: u32,
+    [authority, timeout]: [&[u8]; 2],
+    input: &mut Input<'_>,
+    sent: &mut Vec<u8>,
+) {
     let flags = input.byte() & 0x1f;
     let mut block = Vec::new();
     let mut field = |name: &[u8], value: &[u8], flags: u8| {
@@ -109,6 +112,7 @@ fn request(encoder: &mut Encoder<'_>, stream: u32, authority: &[u8], input: &mut
         field(name.as_bytes(), value.as_bytes(), Encoder::BEST_FORMAT | flags & Encoder::WITH_INDEXING);
     }
     field(b":authority", authority, flags);
+    field(b"grpc-timeout", timeout, input.byte() & 0x1f);
     // Evicts older entries from the dynamic table.
     let filling = usize::from(input.byte()) * 8;
     field(b"x-filling", &vec![b'x'; filling], input.byte() & 0x1f);
@@ -130,14 +134,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], sent: &mut Vec<u8>) {
     sent.extend_from_slice(payload);
 }
 
-/// Returns the authority that the filter must write in place of this one.
-fn filtered_authority(authority: &[u8]) -> String {
-    let keep = |byte: &u8| byte.is_ascii_alphanumeric() || b"-.".contains(byte);
-    let dashed = || authority.iter().map(|byte| if keep(byte) { char::from(*byte) } else { '-' }).collect();
-    Authority::try_from(authority).map_or_else(|_| dashed(), |authority| authority.to_string())
-}
-
-/// Answers all calls of a connection, and returns their authorities.
+/// Answers all calls of a connection, and returns their authorities, which are their deadlines.
 async fn serve(stream: AuthorityFilter<DuplexStream>) -> Vec<String> {
     let mut connection = h2::server::handshake(stream).await.expect("a client that speaks HTTP/2");
     let mut authorities = Vec::new();

@@ -11,6 +11,7 @@ mod protos;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{fs, io};
 
 use links::Pages;
@@ -73,6 +74,24 @@ pub fn write(folder: &Path) -> Result<(), Box<dyn Error>> {
             fs::copy(&path, source.join(path.file_name().unwrap_or_default()))?;
         }
     }
-    fs::copy(root().join(BOOK), folder.join("book.toml"))?;
+    fs::write(folder.join("book.toml"), settings(repository().as_deref())?)?;
     Ok(())
+}
+
+/// Returns the settings of mdBook, with a link to the repository if it is known.
+pub fn settings(repository: Option<&str>) -> io::Result<String> {
+    let settings = fs::read_to_string(root().join(BOOK))?;
+    let link = repository.map(|url| format!("[output.html]\ngit-repository-url = \"{url}\""));
+    Ok(link.map_or(settings.clone(), |link| settings.replacen("[output.html]", &link, 1)))
+}
+
+/// Returns the address of the repository that this checkout is a clone of, if a browser can open it.
+fn repository() -> Option<String> {
+    let output = Command::new("git").args(["remote", "get-url", "origin"]).current_dir(root()).output().ok()?;
+    let url = String::from_utf8(output.stdout)
+        .ok()?
+        .trim()
+        .trim_end_matches(".git")
+        .replace("git@github.com:", "https://github.com/");
+    url.starts_with("https://").then_some(url)
 }

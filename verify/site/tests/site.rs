@@ -103,6 +103,25 @@ fn every_page_of_the_documentation_is_in_the_table_of_contents() {
 }
 
 #[test]
+fn each_kind_of_reader_has_a_front_page_to_which_the_first_page_leads() {
+    let pages = pages();
+    for front in ["administrators.md", "driver-authors.md", "developers.md"] {
+        assert!(pages["introduction.md"].contains(&format!("]({front})")), "{front}");
+        assert!(
+            pages["SUMMARY.md"].contains(&format!("# For {}\n\n- [", front.trim_end_matches(".md").replace('-', " ")))
+        );
+    }
+}
+
+#[test]
+fn the_site_links_the_repository_of_a_clone() {
+    let settings = site::settings(Some("https://example.com/csi-proxy")).expect("the settings");
+    let link = "[output.html]\ngit-repository-url = \"https://example.com/csi-proxy\"\n";
+    assert!(settings.contains(link), "{settings}");
+    assert!(!site::settings(None).expect("the settings").contains("git-repository-url"));
+}
+
+#[test]
 fn every_rpc_of_every_version_is_described() {
     let pages = pages();
     for row in &api::GROUP_VERSIONS {

@@ -224,16 +224,18 @@ pub static TABLE: [Section; 5] = [
                 name: "logging-format",
                 kind: Kind::Value("FORMAT"),
                 default: "text",
-                help: "Format of the log: text, or json with the field names of Kubernetes' components.",
+                help: "Format of the log: text, in lines of klog, or json with the field names of Kubernetes' components.",
                 set: |flags, text| is_json(text).map(|is_json| flags.log.is_json = is_json),
             },
             Flag {
                 name: "metrics-bind-address",
-                kind: Kind::Value("ADDRESS"),
+                kind: Kind::Values("ADDRESS,..."),
                 default: "",
-                help: "Serve /metrics, /healthz and /readyz at this address, such as :9818. Clients on the node also get /, /statusz, /flagz.",
+                help: "Serve /metrics, /healthz, /readyz at this address, such as :9818; on its port, 127.0.0.1 also serves the status pages.",
                 set: |flags, text| {
-                    optional(text, |text| Ok(text.to_owned())).map(|address| flags.metrics_address = address)
+                    let addresses = text.split(',').filter(|address| !address.is_empty());
+                    flags.metrics_addresses.extend(addresses.map(str::to_owned));
+                    Ok(())
                 },
             },
         ],

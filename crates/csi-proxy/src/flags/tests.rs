@@ -79,13 +79,14 @@ fn the_command_line_of_an_installation_keeps_its_meaning() {
         "-require-privacy=false",
         "-metrics-bind-address",
         ":8888",
+        "-metrics-bind-address=,10.0.0.7:9818,localhost:9819",
     ]);
     assert!(flags.windows_service && !flags.log.to_stderr && !flags.node.require_privacy);
     assert_eq!(flags.log.file.unwrap().to_str(), Some(r"\etc\kubernetes\logs\csi-proxy.log"));
     assert_eq!(flags.log.verbosity, 5);
     assert_eq!(flags.node.working_dirs.iter().map(ToString::to_string).collect::<Vec<_>>(), [r"C:\csi", r"D:\more"]);
     assert_eq!(flags.node.kubelet_dir.to_string(), r"D:\var\lib\kubelet");
-    assert_eq!(flags.metrics_address.as_deref(), Some(":8888"));
+    assert_eq!(flags.metrics_addresses, [":8888", "10.0.0.7:9818", "localhost:9819"]);
 }
 
 #[test]

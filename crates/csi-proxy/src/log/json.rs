@@ -10,64 +10,45 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use terminal_text::is_misleading;
 use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Subscriber};
+use tracing::{Event, Level};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
-use tracing_subscriber::registry::{LookupSpan, Scope};
 
 use super::line::MAX_BYTES;
+use super::rounded;
 
 /// The bytes of a line that texts leave to the names of fields and to numbers.
 const RESERVE: usize = 512;
 
-/// The format of events, for spans whose fields are formatted as [`JsonFields`] does.
-#[derive(Debug)]
-pub(super) struct JsonLines;
-
-/// The format of fields: `,"name":value` for each.
-#[derive(Debug)]
-pub(super) struct JsonFields;
-
-impl<'a> FormatFields<'a> for JsonFields {
-    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'a>, fields: R) -> fmt::Result {
-        let mut object = Object::default();
-        fields.record(&mut object);
-        writer.write_str(&object.text)
+/// Writes a line, with the fields of its spans before its own.
+pub(super) fn write_line(mut writer: Writer<'_>, event: &Event<'_>, of_spans: &str) -> fmt::Result {
+    let metadata = event.metadata();
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let (level, verbosity) = match *metadata.level() {
+        Level::ERROR => ("error", None),
+        Level::WARN => ("warning", Some(0)),
+        Level::INFO => ("info", Some(0)),
+        Level::DEBUG => ("debug", Some(2)),
+        Level::TRACE => ("trace", Some(5)),
+    };
+    let mut object = Object { text: String::with_capacity(256) };
+    write!(object.text, "{{\"ts\":{:.3},\"level\":\"{level}\"", since_1970.as_secs_f64() * 1e3)?;
+    if let (Some(file), Some(line)) = (metadata.file(), metadata.line()) {
+        object.add_text("caller", format_args!("{file}:{line}"));
     }
+    if let Some(verbosity) = verbosity {
+        object.add_number("v", verbosity);
+    }
+    object.text += of_spans;
+    event.record(&mut object);
+    writeln!(writer, "{}}}", object.text)
 }
 
-impl<S, N> FormatEvent<S, N> for JsonLines
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        let metadata = event.metadata();
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        let (level, verbosity) = match *metadata.level() {
-            Level::ERROR => ("error", None),
-            Level::WARN => ("warning", Some(0)),
-            Level::INFO => ("info", Some(0)),
-            Level::DEBUG => ("debug", Some(2)),
-            Level::TRACE => ("trace", Some(5)),
-        };
-        let mut object = Object { text: String::with_capacity(256) };
-        write!(object.text, "{{\"ts\":{:.3},\"level\":\"{level}\"", since_1970.as_secs_f64() * 1e3)?;
-        if let (Some(file), Some(line)) = (metadata.file(), metadata.line()) {
-            object.add_text("caller", format_args!("{file}:{line}"));
-        }
-        if let Some(verbosity) = verbosity {
-            object.add_number("v", verbosity);
-        }
-        for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
-            if let Some(fields) = span.extensions().get::<FormattedFields<N>>() {
-                object.text += fields.as_str();
-            }
-        }
-        event.record(&mut object);
-        writeln!(writer, "{}}}", object.text)
-    }
+/// Writes `,"name":value` for each field.
+pub(super) fn write_fields(mut writer: Writer<'_>, fields: impl RecordFields) -> fmt::Result {
+    let mut object = Object::default();
+    fields.record(&mut object);
+    writer.write_str(&object.text)
 }
 
 /// The inside of a JSON object.
@@ -124,7 +105,7 @@ impl Object {
 impl Visit for Object {
     fn record_f64(&mut self, field: &Field, value: f64) {
         if value.is_finite() {
-            self.add_number(field.name(), value);
+            self.add_number(field.name(), rounded(value));
         } else {
             self.add_text(field.name(), value);
         }
@@ -155,19 +136,18 @@ impl Visit for Object {
 mod tests {
     use tracing_subscriber::layer::SubscriberExt as _;
 
+    use super::super::layer;
     use super::super::rate::Output;
     use super::super::tests::Buffer;
     use super::*;
+    use crate::flags::LogFlags;
 
     /// Returns the lines that `act` logs, as the daemon writes them.
     fn lines(act: impl FnOnce()) -> Vec<serde_json::Value> {
         let log = Buffer::default();
         let writer = log.clone();
-        let layer = tracing_subscriber::fmt::layer()
-            .fmt_fields(JsonFields)
-            .event_format(JsonLines)
-            .with_ansi(false)
-            .with_writer(Output::new(move || writer.clone(), false, Box::leak(Box::default())));
+        let flags = LogFlags { is_json: true, verbosity: 2, ..LogFlags::default() };
+        let layer = layer(&flags, Output::new(move || writer.clone(), Box::leak(Box::default())));
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), act);
         let text = log.text();
         assert!(text.lines().all(|line| line.len() <= MAX_BYTES), "{text}");
@@ -178,7 +158,9 @@ mod tests {
     fn a_line_has_the_fields_that_components_of_kubernetes_write() {
         let lines = lines(|| {
             let span = tracing::info_span!("call", id = 7_u64, rpc = "/v1.Disk/Rescan");
-            span.in_scope(|| tracing::debug!(seconds = 1.5, disk = ?Some("1"), "the call succeeded"));
+            span.in_scope(
+                || tracing::debug!(seconds = 6.948_852_245_999_999_5, disk = ?Some("1"), "the call succeeded"),
+            );
             tracing::error!(error = %std::io::Error::other("full"), ok = false, "a \"name\" and \\");
             tracing::warn!(count = -3, "warned");
         });
@@ -186,7 +168,7 @@ mod tests {
         assert!(debug["ts"].as_f64().unwrap() > 1.6e12, "milliseconds: {debug}");
         assert!(debug["caller"].as_str().unwrap().contains("json.rs:"), "{debug}");
         assert_eq!((&debug["id"], &debug["rpc"]), (&7.into(), &"/v1.Disk/Rescan".into()));
-        assert_eq!((&debug["v"], &debug["seconds"]), (&2.into(), &1.5.into()));
+        assert_eq!((&debug["v"], &debug["seconds"]), (&2.into(), &6.948_852.into()));
         assert_eq!((&debug["msg"], &debug["disk"]), (&"the call succeeded".into(), &"Some(\"1\")".into()));
         assert_eq!((&error["err"], &error["ok"], error.get("v")), (&"full".into(), &false.into(), None));
         assert_eq!((&error["msg"], &error["level"]), (&"a \"name\" and \\".into(), &"error".into()));

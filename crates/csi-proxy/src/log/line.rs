@@ -6,39 +6,28 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use terminal_text::is_misleading;
-
 /// Maximum bytes of a line. A longer line is cut off.
 pub(super) const MAX_BYTES: usize = 4096;
 
-/// Returns the line as it is written: with a line break, and as [`escaped`] if that is necessary. `has_colours`: whether it may
-/// contain escape sequences for colours; those in fields are escaped before.
-pub(super) fn safe(line: &[u8], has_colours: bool) -> Cow<'_, [u8]> {
+/// Returns the line as it is written: with a line break, and as [`escaped`] if that is necessary.
+pub(super) fn safe(line: &[u8]) -> Cow<'_, [u8]> {
     let text = line.strip_suffix(b"\n").unwrap_or(line);
     if text.len() <= MAX_BYTES && text.iter().all(|byte| matches!(byte, b' '..=b'~')) {
         Cow::Borrowed(line)
     } else {
-        Cow::Owned(escaped(&String::from_utf8_lossy(text), has_colours).into_bytes())
+        Cow::Owned(escaped(&String::from_utf8_lossy(text)).into_bytes())
     }
 }
 
-/// Returns at most [`MAX_BYTES`] of the text and a line break, with misleading characters escaped.
-fn escaped(text: &str, has_colours: bool) -> String {
-    let mut line = String::with_capacity(text.len().min(MAX_BYTES) + 1);
-    for (at, character) in text.char_indices() {
-        if line.len() > MAX_BYTES {
-            // Writing to a String does not fail.
-            let _ = write!(line, "... ({} more bytes)", text.len() - at);
-            break;
-        }
-        match character {
-            '\x1b' if has_colours => line.push(character),
-            _ if is_misleading(character) => line.extend(character.escape_unicode()),
-            _ => line.push(character),
-        }
+/// Returns at most [`MAX_BYTES`] of the text, with misleading characters escaped, and a line break.
+fn escaped(text: &str) -> String {
+    let mut line = terminal_text::escaped(text);
+    if let Some(more) = line.len().checked_sub(MAX_BYTES).filter(|more| *more > 0) {
+        line.truncate(line.floor_char_boundary(MAX_BYTES));
+        // Writing to a String does not fail.
+        let _ = write!(line, "... ({more} more bytes)");
     }
-    line.push('\n');
-    line
+    line + "\n"
 }
 
 #[cfg(test)]
@@ -46,7 +35,7 @@ mod tests {
     use super::*;
 
     fn written(line: &str) -> String {
-        String::from_utf8(safe(line.as_bytes(), false).into_owned()).unwrap()
+        String::from_utf8(safe(line.as_bytes()).into_owned()).unwrap()
     }
 
     #[test]
@@ -55,13 +44,6 @@ mod tests {
         assert_eq!(written("h\u{e9} \u{4e2d}\u{1f600}\n"), "h\u{e9} \u{4e2d}\u{1f600}\n");
         assert_eq!(written("C:\\new\nb\r\tc\n"), "C:\\new\\u{a}b\\u{d}\\u{9}c\n");
         assert_eq!(written("a\u{202e}b\u{e0041}\n"), "a\\u{202e}b\\u{e0041}\n");
-    }
-
-    #[test]
-    fn colours_are_kept_on_a_terminal_only() {
-        let line = "\x1b[32mINFO\x1b[0m \u{202e}\n";
-        assert_eq!(*safe(line.as_bytes(), true), *b"\x1b[32mINFO\x1b[0m \\u{202e}\n");
-        assert!(!written(line).contains('\x1b'));
     }
 
     #[test]

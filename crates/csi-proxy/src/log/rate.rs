@@ -109,14 +109,12 @@ impl RateLimit {
 #[derive(Debug)]
 pub(super) struct Output<M> {
     inner: M,
-    has_colours: bool,
     limit: &'static RateLimit,
 }
 
 impl<M> Output<M> {
-    /// `has_colours`: whether lines contain escape sequences for colours.
-    pub(super) fn new(inner: M, has_colours: bool, limit: &'static RateLimit) -> Self {
-        Self { inner, has_colours, limit }
+    pub(super) fn new(inner: M, limit: &'static RateLimit) -> Self {
+        Self { inner, limit }
     }
 }
 
@@ -133,8 +131,7 @@ impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Output<M> {
             return OptionalWriter::none();
         }
         let inner = self.inner.make_writer_for(metadata);
-        let Self { has_colours, limit, .. } = *self;
-        OptionalWriter::some(LineWriter { inner, has_colours, statement: metadata.callsite(), limit })
+        OptionalWriter::some(LineWriter { inner, statement: metadata.callsite(), limit: self.limit })
     }
 }
 
@@ -142,14 +139,13 @@ impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Output<M> {
 #[derive(Debug)]
 pub(super) struct LineWriter<W> {
     inner: W,
-    has_colours: bool,
     statement: Identifier,
     limit: &'static RateLimit,
 }
 
 impl<W: Write> Write for LineWriter<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let written = line::safe(line, self.has_colours);
+        let written = line::safe(line);
         self.inner.write_all(&written)?;
         self.limit.add(&self.statement, written.len());
         Ok(line.len())
@@ -176,7 +172,7 @@ mod tests {
     fn log(limit: &'static RateLimit) -> (Buffer, DefaultGuard) {
         let log = Buffer::default();
         let writer = log.clone();
-        let writer = Output::new(move || writer.clone(), false, limit);
+        let writer = Output::new(move || writer.clone(), limit);
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_max_level(Level::DEBUG).with_writer(writer);
         (log, tracing::subscriber::set_default(subscriber.finish()))
     }

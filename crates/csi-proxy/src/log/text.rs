@@ -1,108 +1,79 @@
-//! The fields of a line as text: the message as it is, and other fields as `name=value`.
+//! Lines of the log as klog writes them, because log shippers parse klog's lines of the Go program: severity, time, process
+//! and statement, such as `W1124 02:12:23.812345    4711 call.rs:180] `, then the message and other fields as `name=value`.
+//! <https://github.com/kubernetes/klog/blob/main/internal/buffer/buffer.go>
 //!
 //! Backslashes are not escaped, so that a path reads the same in a field and in a message, and a search for it finds both.
 //! Text is in quotation marks. Quotation marks in it are doubled, not escaped with a backslash, because a path may end with a
 //! backslash.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
-use terminal_text::is_misleading;
 use tracing::field::{Field, Visit};
+use tracing::{Event, Level};
 use tracing_subscriber::field::RecordFields;
-use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::Writer;
+
+use super::rounded;
+use crate::platform;
 
 /// The name of the field that has the text of an event.
 const MESSAGE: &str = "message";
-/// Enough for the fields of most lines, so that their text is allocated once.
-const USUAL_LENGTH: usize = 128;
 
-/// The format of fields, separated by blanks.
-#[derive(Debug)]
-pub(super) struct TextFields;
+/// Writes a line, with the fields of its spans at the end.
+pub(super) fn write_line(mut writer: Writer<'_>, event: &Event<'_>, of_spans: &str) -> fmt::Result {
+    let metadata = event.metadata();
+    let severity = match *metadata.level() {
+        Level::ERROR => 'E',
+        Level::WARN => 'W',
+        _ => 'I',
+    };
+    let file = metadata.file().and_then(|path| path.rsplit(['/', '\\']).next()).unwrap_or("???");
+    let (time, process, line) = (platform::log_time(), std::process::id(), metadata.line().unwrap_or(1));
+    write!(writer, "{severity}{time} {process:>7} {file}:{line}] ")?;
+    write_fields(writer.by_ref(), event)?;
+    writeln!(writer, "{of_spans}")
+}
 
-impl<'a> FormatFields<'a> for TextFields {
-    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'a>, fields: R) -> fmt::Result {
-        let text = Escaping { escaped: String::with_capacity(USUAL_LENGTH), is_quoted: false };
-        let mut line = Line { text, result: Ok(()) };
-        fields.record(&mut line);
-        writer.write_str(&line.text.escaped)?;
-        line.result
-    }
+/// Writes the fields, each after a blank except the message.
+pub(super) fn write_fields(writer: Writer<'_>, fields: impl RecordFields) -> fmt::Result {
+    let mut line = Line { writer, result: Ok(()) };
+    fields.record(&mut line);
+    line.result
 }
 
 /// Writes fields.
-struct Line {
-    text: Escaping,
+struct Line<'a> {
+    writer: Writer<'a>,
     result: fmt::Result,
 }
 
-/// Escapes misleading characters here, because the writer of lines keeps escape sequences if it writes to a terminal.
-struct Escaping {
-    escaped: String,
-    /// Whether quotation marks are doubled.
-    is_quoted: bool,
-}
-
-impl fmt::Write for Escaping {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let is_quoted = self.is_quoted;
-        // Nearly all text consists of these characters, which are not misleading.
-        if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && !(is_quoted && byte == b'"')) {
-            self.escaped.push_str(text);
-            return Ok(());
-        }
-        for character in text.chars() {
-            match character {
-                '"' if is_quoted => self.escaped.push_str("\"\""),
-                character if is_misleading(character) => self.escaped.extend(character.escape_unicode()),
-                character => self.escaped.push(character),
-            }
-        }
-        Ok(())
+impl Line<'_> {
+    fn add(&mut self, field: &Field, value: fmt::Arguments<'_>) {
+        self.result = self.result.and_then(|()| match field.name() {
+            MESSAGE => self.writer.write_fmt(value),
+            name => write!(self.writer, " {}={value}", name.trim_start_matches("r#")),
+        });
     }
 }
 
-impl Line {
-    /// Writes the name of a field, unless it is the message, and what `write` writes.
-    fn add(&mut self, field: &Field, write: impl FnOnce(&mut Escaping) -> fmt::Result) {
-        let text = &mut self.text.escaped;
-        if !text.is_empty() {
-            text.push(' ');
-        }
-        if field.name() != MESSAGE {
-            text.push_str(field.name().trim_start_matches("r#"));
-            text.push('=');
-        }
-        self.result = self.result.and_then(|()| write(&mut self.text));
-    }
-}
-
-impl Visit for Line {
+impl Visit for Line<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == MESSAGE {
-            return self.add(field, |text| text.write_str(value));
+            return self.add(field, format_args!("{value}"));
         }
-        self.add(field, |text| {
-            text.escaped.push('"');
-            text.is_quoted = true;
-            let written = text.write_str(value);
-            text.is_quoted = false;
-            text.escaped.push('"');
-            written
-        });
+        self.add(field, format_args!("\"{}\"", value.replace('"', "\"\"")));
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.add(field, |text| write!(text, "{value}"));
+        self.add(field, format_args!("{value}"));
     }
 
     /// Writes the number without an exponent, which the debug form of a small one has.
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.add(field, |text| write!(text, "{value}"));
+        self.add(field, format_args!("{}", rounded(value)));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.add(field, |text| write!(text, "{value:?}"));
+        self.add(field, format_args!("{value:?}"));
     }
 }

@@ -1,4 +1,5 @@
-//! The page at `/`: the text of `/statusz` for a browser, with links to the other pages. It has no script and loads nothing.
+//! The page at `/`: the text of `/statusz` for a browser, with links to the other pages and the calls that hang marked. It has
+//! no script and loads nothing.
 
 const STYLE: &str = ":root { color-scheme: light dark } \
                      body { font: 15px/1.45 system-ui, sans-serif; margin: 1.5rem } \
@@ -15,12 +16,12 @@ pub(super) fn page(program: &str, statusz: &str, refreshes: bool) -> String {
     let links = ["statusz", "statusz?format=json", "flagz", "metrics", "healthz", "readyz"]
         .map(|path| format!("<a href=\"/{path}\">{path}</a>"))
         .join(" ");
+    let status = escaped(statusz).replace("\n! ", "\n<mark>hangs</mark> ");
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">{refresh}\
          <title>{program}</title><style>{STYLE}</style></head><body>\n\
-         <nav><a href=\"{link}\">{action}</a> {links}</nav>\n<pre>{}</pre></body></html>\n",
-        escaped(statusz)
+         <nav><a href=\"{link}\">{action}</a> {links}</nav>\n<pre>{status}</pre></body></html>\n"
     )
 }
 

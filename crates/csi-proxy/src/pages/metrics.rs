@@ -1,20 +1,25 @@
-//! The metrics of the process, which every Prometheus client has.
+//! The metrics of the program and of its process, which every Prometheus client has.
 
+use std::env::consts::{ARCH, OS};
 use std::fmt::{Display, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::VERSION;
 use crate::platform::{Resources, resources};
 
 /// Appends the metrics of the process, which was started at `started`.
 pub(super) fn append(text: &mut String, started: SystemTime) {
     let Resources { cpu_seconds, resident_memory, open_files } = resources();
     let since_1970 = started.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64();
-    let mut single = |name: &str, kind: &str, help: &str, value: Option<&dyn Display>| {
+    let mut single = |series: &str, kind: &str, help: &str, value: Option<&dyn Display>| {
         if let Some(value) = value {
+            let name = series.split('{').next().unwrap_or_default();
             // Writing to a String does not fail.
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{series} {value}");
         }
     };
+    let build = format!("csi_proxy_build_info{{arch=\"{ARCH}\",os=\"{OS}\",version=\"{VERSION}\"}}");
+    single(&build, "gauge", "1, with the version of the program and its target as labels.", Some(&1));
     let help = "Start time of the process since unix epoch in seconds.";
     single("process_start_time_seconds", "gauge", help, Some(&since_1970));
     let help = "Total user and system CPU time spent in seconds.";

@@ -12,6 +12,7 @@ use server::status::{Failure, Lock, RpcSummary, RunningCall};
 use server::{Limits, Server, Status};
 use storage_ops::{Config, Executor, Node};
 use tokio::sync::Notify;
+use transport::address::Location;
 use transport::memory::MemoryEndpoint;
 
 use super::Pages;
@@ -33,7 +34,7 @@ fn pages_of(server: &Server) -> Arc<Pages> {
     let flags =
         ["-v=2", "-working-dir=C:\\one", "-working-dir=D:\\two", "-log_backtrace_at=x:1", "-api-groups=system,volume"];
     let flags = CSI_PROXY.parse(flags.map(str::to_owned)).unwrap();
-    Arc::new(Pages::new(&flags, "a <node>\u{202e}", Arc::clone(server.metrics())))
+    Arc::new(Pages::new(&flags, "a <node>\u{202e}", &Location::NamedPipes, Arc::clone(server.metrics())))
 }
 
 async fn text(response: Response<Full<Bytes>>) -> String {
@@ -123,7 +124,8 @@ async fn the_flags_are_listed_as_components_of_kubernetes_list_them() {
 #[tokio::test]
 async fn the_status_of_a_daemon_at_rest_has_all_fields() {
     let json: serde_json::Value = serde_json::from_str(&page("/statusz?format=json").await).unwrap();
-    let fields = "program version system process_id started up_seconds served calls pools locks counts rpcs failures";
+    let fields =
+        "program version system endpoints process_id started up_seconds served calls pools locks counts rpcs failures";
     for field in fields.split(' ') {
         assert!(json.get(field).is_some(), "{field} in {json}");
     }
@@ -131,7 +133,8 @@ async fn the_status_of_a_daemon_at_rest_has_all_fields() {
     assert_eq!(json["pools"][2], serde_json::json!({"name": "disks", "threads": 16, "busy": 0, "waiting": 0}));
     let text = page("/statusz").await;
     assert!(text.starts_with("\ncsi-proxy statusz\nWarning: "), "{text}");
-    assert!(text.contains("\nNode: a <node>\\u{202e}\n") && text.contains("\nRunning calls: 0\n"), "{text}");
+    assert!(text.contains("\nNode: a <node>\\u{202e}\nEndpoints: \\\\.\\pipe\\csi-proxy-*\n"), "{text}");
+    assert!(text.contains("\nCalls in progress: 0\n"), "{text}");
 }
 
 #[test]
@@ -139,16 +142,20 @@ fn the_status_says_what_runs_what_waits_and_what_has_failed() {
     let pages = pages();
     let mut status = pages.status();
     let Status { calls, locks, rpcs, failures, .. } = &mut status.status;
-    let call = |call, object: &str, state: &str, has_caller| RunningCall {
+    let call = |call, seconds, object: &str, state: &str, has_caller| RunningCall {
         call: Some(call),
         rpc: "/v1.Disk/PartitionDisk",
         object: object.to_owned(),
-        seconds: 1.5,
+        seconds,
         connection: Some(3),
         has_caller,
         state: state.to_owned(),
     };
-    calls.extend([call(16, "partition disk 2", "running", false), call(17, "a\n", "waiting for lock disk 2", true)]);
+    calls.extend([
+        call(16, 130.0, "partition disk 2", "running", false),
+        call(17, 120.0, "a\n", "waiting for lock disk 2", true),
+        call(18, 1.5, "b", "running", true),
+    ]);
     locks.push(Lock { key: "disk 2".to_owned(), held_by: vec![16], held_by_others: 1, waiting: vec![17] });
     rpcs.push(RpcSummary {
         rpc: "/v1.Disk/PartitionDisk",
@@ -168,15 +175,22 @@ fn the_status_says_what_runs_what_waits_and_what_has_failed() {
     });
     let text = super::text::statusz(&status);
     for lines in [
-        "    16    1.5 s  /v1.Disk/PartitionDisk: partition disk 2\n",
-        "running, connection 3 no longer waits\n",
-        "/v1.Disk/PartitionDisk: a\\u{a}\n                   waiting for lock disk 2, connection 3\n",
+        "\nCalls whose clients wait: 0\n  0 in transfer, 0 waiting for a slot of -max-calls\n",
+        "\n! call 16, 2.2 min: /v1.Disk/PartitionDisk: partition disk 2\n      running, connection 3 no longer waits\n",
+        "\n  call 17, 2.0 min: /v1.Disk/PartitionDisk: a\\u{a}\n      waiting for lock disk 2, connection 3\n",
+        "\n  call 18, 1.5 s: ",
         "  disk 2: held by call 16 and a Windows call that still hangs after its request has ended, awaited by call 17\n",
         "  /v1.Disk/PartitionDisk: 3 calls, 1 failed, mean 15.0 min, 99th percentile > 10 min\n",
         "  5.0 min ago: call 9 /v1.Disk/PartitionDisk, NotFound, 2 so far\n    no disk 4\n",
     ] {
         assert!(text.contains(lines), "{lines} is not in {text}");
     }
+    let html = super::html::page("csi-proxy", &text, false);
+    assert_eq!(html.matches("<mark>").count(), 1, "{html}");
+    assert!(
+        html.contains("\n<mark>hangs</mark> call 16, 2.2 min: /v1.Disk/PartitionDisk: partition disk 2\n"),
+        "{html}"
+    );
 }
 
 #[tokio::test]
@@ -274,7 +288,7 @@ fn each_alert_has_a_severity_a_text_a_remedy_and_a_situation_in_which_it_fires()
         let severities = ["critical", "warning", "info"];
         assert!(severities.iter().any(|level| rule.contains(&format!("severity: {level}\n"))), "severity of {name}");
         assert!(has("summary: ") && has("description: "), "{name} has no summary or no description");
-        assert!(documentation.contains(&format!("| `{name}` |")), "{name} is not in docs/monitoring.md");
+        assert!(documentation.contains(&format!("\n### {name}\n")), "{name} is not in docs/monitoring.md");
         let fires = format!("labels: '{{alertname=\"{name}\", alertstate=\"firing\"");
         assert!(situations.contains(&fires), "no situation in alerts_test.yaml has {name} fire");
     }

@@ -29,30 +29,38 @@ pub(super) fn statusz(status: &ProgramStatus<'_>) -> String {
 }
 
 fn write(text: &mut String, status: &ProgramStatus<'_>) -> fmt::Result {
-    let ProgramStatus { program, version, system, process_id, started, up_seconds, served, status } = status;
+    let ProgramStatus { program, version, system, endpoints, process_id, started, up_seconds, served, status } = status;
     writeln!(text, "\n{program} statusz\n{WARNING} Use /statusz?format=json in programs.\n")?;
     writeln!(text, "Started: {started}\nUp: {}\nBinary version: {version}", duration(*up_seconds))?;
-    writeln!(text, "Process: {process_id}\nNode: {}\nServed: {}", escaped(system), served.join(" "))?;
+    writeln!(text, "Process: {process_id}\nNode: {}\nEndpoints: {}", escaped(system), escaped(endpoints))?;
+    writeln!(text, "Served: {}", served.join(" "))?;
     let counts = &status.counts;
-    writeln!(
-        text,
-        "Connections: {}\nCalls in flight: {}, of which {} wait for a slot of -max-calls",
-        counts.connections, counts.in_flight, counts.waiting_for_slot
-    )?;
+    let waiting = status.calls.iter().filter(|call| call.has_caller).count();
+    let transferred = counts.in_flight.saturating_sub(waiting);
+    writeln!(text, "\nConnections: {}\nCalls whose clients wait: {}", counts.connections, counts.in_flight)?;
+    writeln!(text, "  {transferred} in transfer, {} waiting for a slot of -max-calls", counts.waiting_for_slot)?;
 
-    section(text, "Running calls", &status.calls, |text, call| {
+    let pools: Vec<&Pool> = status.pools.iter().filter(|pool| pool.busy + pool.waiting > 0).collect();
+    section(text, "Pools of threads in use", &pools, |text, pool| {
+        let Pool { name, threads, busy, waiting } = pool;
+        writeln!(text, "  {name:<9} {busy:>2} of {threads} busy, {waiting} waiting")
+    })?;
+    section(text, "Calls in progress", &status.calls, |text, call| {
         let RunningCall { rpc, object, state, .. } = call;
-        let number = call.call.map_or("-".to_owned(), |number| number.to_string());
-        let caller = caller(call);
-        writeln!(text, "  {number:>6} {:>8}  {rpc}: {}", duration(call.seconds), escaped(object))?;
-        writeln!(text, "{:19}{}, {caller}", "", escaped(state))
+        // The calls that wait for a call that hangs are its victims.
+        let mark = if state == "running" && call.seconds > 10.0 { "!" } else { " " };
+        let number = call.call.map_or("no call".to_owned(), |number| format!("call {number}"));
+        let age = duration(call.seconds);
+        writeln!(text, "{mark} {number}, {age}: {rpc}: {}", escaped(object))?;
+        writeln!(text, "      {}, {}", escaped(state), caller(call))
     })?;
     section(text, "Locks", &status.locks, |text, lock| {
         writeln!(text, "  {}: held by {}, awaited by {}", escaped(&lock.key), holders(lock), numbers(&lock.waiting))
     })?;
-    section(text, "Pools of threads", &status.pools, |text, pool| {
-        let Pool { name, threads, busy, waiting } = pool;
-        writeln!(text, "  {name:<9} {busy:>2} of {threads} busy, {waiting} waiting")
+    section(text, "Last failures", &status.failures, |text, failure| {
+        let Failure { call, rpc, code, message, seconds_ago, count } = failure;
+        writeln!(text, "  {} ago: call {call} {rpc}, {code}, {count} so far", duration(*seconds_ago))?;
+        writeln!(text, "    {}", escaped(message))
     })?;
     section(text, "RPCs called since the start", &status.rpcs, |text, rpc| {
         let RpcSummary { rpc, started, failed, mean_seconds, p99_seconds, .. } = rpc;
@@ -63,11 +71,6 @@ fn write(text: &mut String, status: &ProgramStatus<'_>) -> fmt::Result {
             write!(text, ", mean {}, 99th percentile {p99}", duration(*mean))?;
         }
         writeln!(text)
-    })?;
-    section(text, "Last failures", &status.failures, |text, failure| {
-        let Failure { call, rpc, code, message, seconds_ago, count } = failure;
-        writeln!(text, "  {} ago: call {call} {rpc}, {code}, {count} so far", duration(*seconds_ago))?;
-        writeln!(text, "    {}", escaped(message))
     })
 }
 

@@ -8,6 +8,8 @@ use ::doctor::System;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 
 use super::Resources;
 use crate::flags::Flags;
@@ -43,6 +45,14 @@ pub fn limit_dll_search() -> io::Result<()> {
 /// Makes a file that these options create readable and writable for its owner alone.
 pub(crate) fn restrict_to_owner(options: &mut OpenOptions) {
     options.mode(0o600);
+}
+
+/// Returns the time for a line of the log, in UTC: `1124 02:12:23.812345`.
+pub(crate) fn log_time() -> String {
+    let mut text = String::new();
+    // Writing to a String does not fail. The text is in the form of RFC 3339, with six digits of a second.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut text));
+    format!("{}{} {}", &text[5..7], &text[8..10], &text[11..26])
 }
 
 /// Raises the limit on open files to `wanted` if it is lower, or as far as is allowed. Returns the limit, or `None` without

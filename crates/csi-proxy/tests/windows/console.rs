@@ -74,7 +74,7 @@ async fn the_command_line_of_an_installation_is_accepted() {
         assert!(daemon.announcement().contains("metrics at http://127.0.0.1:"), "{}", daemon.announcement());
         answers().await;
         let text = fs::read_to_string(&log).expect("the log");
-        assert_eq!(text.lines().filter(|line| line.contains("INFO serving endpoints=")).count(), starts, "{text}");
+        assert_eq!(text.lines().filter(|line| line.contains("] serving endpoints=")).count(), starts, "{text}");
     }
 }
 

@@ -77,7 +77,7 @@ async fn a_stopped_service_can_be_started_again() {
         service.stop();
         assert_eq!(service.reach(STOPPED).exit_code, 0);
         let text = fs::read_to_string(&log).expect("the log");
-        assert_eq!(text.lines().filter(|line| line.ends_with("INFO stopped")).count(), starts, "{text}");
+        assert_eq!(text.lines().filter(|line| line.ends_with("] stopped")).count(), starts, "{text}");
     }
 }
 
@@ -154,12 +154,37 @@ async fn the_program_installs_and_uninstalls_the_service() {
     let status = String::from_utf8_lossy(&csi_proxy(&["service", "status"]).stdout).into_owned();
     assert!(status.starts_with("csiproxy: running in process "), "{status}");
     assert!(status.contains("starts with Windows") && status.contains("-windows-service"), "{status}");
-    assert!(fs::read_to_string(&log).expect("the log").contains("INFO serving"));
+    assert!(fs::read_to_string(&log).expect("the log").contains("] serving "));
 
     assert_eq!(service.wait_for(|_| true).state, RUNNING);
     let removed = csi_proxy(&["service", "uninstall"]);
     assert_eq!(String::from_utf8_lossy(&removed.stdout), "Service csiproxy is removed.\n", "{removed:?}");
     assert!(service.status().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_flags_of_the_service_are_shown_and_replaced_and_its_program_stays() {
+    let _turn = turn().await;
+    let flags = |words: &[&str]| {
+        let output = csi_proxy(&[&["service", "flags"], words].concat());
+        String::from_utf8([output.stdout, output.stderr].concat()).expect("UTF-8")
+    };
+    assert_eq!(flags(&[]), "csi-proxy: service csiproxy is not installed\n");
+    assert_eq!(csi_proxy(&["service", "uninstall"]).stdout, b"Service csiproxy is not installed.\n");
+    let before = r"C:\etc\csi-proxy.exe -v 5 -windows-service";
+    let service = Installed::create_with("csiproxy", before, &["start=", "demand"]);
+    assert_eq!(flags(&[]), format!("{before}\n"));
+    let after = r#"C:\etc\csi-proxy.exe -windows-service -drain=7 "-log_file=C:\a b\x.log""#;
+    let wanted = ["-drain=7", r"-log_file=C:\a b\x.log"];
+    assert!(flags(&wanted).starts_with(&format!("{before}\nis now {after}\n")), "{}", flags(&[]));
+    assert_eq!(flags(&wanted), format!("{after}\n"), "nothing changes");
+    assert!(flags(&["-nonsense"]).contains("unknown flag -nonsense"));
+    let status = String::from_utf8_lossy(&csi_proxy(&["service", "status"]).stdout).into_owned();
+    assert!(
+        status.starts_with("csiproxy: stopped, starts on demand\n  C:\\etc\\csi-proxy.exe -windows-service "),
+        "{status}"
+    );
+    assert_eq!(service.wait_for(|_| true).state, STOPPED);
 }
 
 #[tokio::test(flavor = "multi_thread")]

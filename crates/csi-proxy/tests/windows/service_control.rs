@@ -40,7 +40,7 @@ impl Installed {
         Self::create_with(name, command_line, &[])
     }
 
-    fn create_with(name: &str, command_line: &str, more: &[&str]) -> Self {
+    pub(crate) fn create_with(name: &str, command_line: &str, more: &[&str]) -> Self {
         let service = Self(name.to_owned());
         service.remove(); // a killed run may have left one
         insist(&[&["create", name, "binPath=", command_line], more].concat());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, Command};
 use csi_proxy_client::{Client, DiskNumber, DiskState, ErrorKind};
 use serde_json::{Value, json};
 
@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::quantity::{self, short_size};
 use crate::table::{Column, shown};
 
-pub(super) const COLUMNS: [Column; 9] = [
-    Column::number("DISK", |row| shown(&row["disk"])),
+pub(crate) const COLUMNS: [Column; 9] = [
+    Column::number("DISK", |row| shown(&row["disk"])).name(),
     Column::text("STATE", |row| shown(&row["state"])),
     Column::number("SIZE", |row| row["size_bytes"].as_u64().map_or_else(|| "-".into(), short_size)),
     Column::text("SERIAL NUMBER", |row| shown(&row["serial_number"])),
@@ -24,7 +24,7 @@ pub(super) const COLUMNS: [Column; 9] = [
 ];
 
 pub(super) fn command() -> Command {
-    Command::new("disks").alias("disk").about("Disks: state, size, identifiers; with -o wide, locations").arg(
+    Command::new("disks").visible_alias("disk").about("Disks: state, size, identifiers; with -o wide, locations").arg(
         Arg::new("disk")
             .value_name("NUMBER")
             .num_args(0..)
@@ -33,14 +33,14 @@ pub(super) fn command() -> Command {
     )
 }
 
-pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listing, Failure> {
+/// Returns the disks with these numbers, or all.
+pub(crate) async fn fetch(asked: Option<BTreeSet<DiskNumber>>, client: &Client) -> Result<Listing, Failure> {
     let disks = client.disk();
     let (ids, locations) = (disks.list_disk_ids().await?, disks.list_disk_locations().await?);
-    let asked: Option<BTreeSet<DiskNumber>> =
-        matches.get_many("disk").map(|numbers| numbers.copied().map(DiskNumber).collect());
     let is_asked = asked.is_some();
-    let mut listing = Listing::default();
-    for number in asked.unwrap_or_else(|| ids.keys().chain(locations.keys()).copied().collect()) {
+    let numbers = asked.unwrap_or_else(|| ids.keys().chain(locations.keys()).copied().collect());
+    Ok(Listing::of_each(numbers, async |number| {
+        let mut listing = Listing::default();
         let object = format!("disk {number}");
         let state = disks.get_disk_state(number).await.map(|state| match state {
             DiskState::Online => "Online",
@@ -53,7 +53,7 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
             if is_asked {
                 listing.value_or_problem(&object, state);
             }
-            continue;
+            return listing;
         }
         let size = match &state {
             // A disk that has not answered would not answer this call either.
@@ -73,6 +73,7 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
             "location": location,
         });
         listing.rows.push(row);
-    }
-    Ok(listing)
+        listing
+    })
+    .await)
 }

@@ -9,9 +9,9 @@ use crate::failure::Failure;
 use crate::table::{Column, shown};
 
 static COLUMNS: [Column; 4] = [
-    Column::text("ADDRESS", |row| shown(&row["address"])),
+    Column::text("ADDRESS", |row| shown(&row["address"])).name(),
     Column::number("PORT", |row| shown(&row["port"])),
-    Column::text("TARGET", |row| shown(&row["target"])),
+    Column::text("TARGET", |row| shown(&row["target"])).name(),
     Column::text("DISKS", |row| {
         let disks: Vec<String> = row["disks"].as_array().into_iter().flatten().map(Value::to_string).collect();
         disks.join(" ")

@@ -9,10 +9,12 @@ use crate::failure::Failure;
 use crate::table::{Column, shown};
 
 pub(super) const COLUMNS: [Column; 3] = [
-    Column::text("PATH", |row| shown(&row["path"])),
+    Column::text("PATH", |row| shown(&row["path"])).name(),
     Column::number("DISK", |row| shown(&row["disk"])),
     Column::text("VOLUME", |row| match row["state"].as_str() {
         Some(STALE) => "stale: its volume no longer exists".to_owned(),
+        Some(NOT_MOUNTED) => "not a mount point".to_owned(),
+        Some(MISSING) => "no such path".to_owned(),
         _ => shown(&row["volume"]),
     }),
 ];
@@ -21,19 +23,20 @@ pub(super) const COLUMNS: [Column; 3] = [
 const MOUNTED: &str = "mounted";
 const STALE: &str = "stale";
 const NOT_MOUNTED: &str = "not mounted";
+const MISSING: &str = "missing";
 
-/// What the error of a stale mount point contains. Its status code is that of a path where nothing is mounted, so that
-/// drivers mount there again, and the response has no other details. A test of storage-ops holds the text as well.
+/// What the errors of a stale mount point and of a missing path contain. The status code is that of a path where nothing is
+/// mounted, so that drivers mount there again, and the response has no other details. Tests of storage-ops hold the texts.
 const STALE_TEXT: &str = "the mount point is stale";
+const MISSING_TEXT: &str = "there is no file or directory at the path";
 
 pub(super) fn command() -> Command {
     Command::new("mounts")
-        .alias("mount")
+        .visible_aliases(["mount", "mnt"])
         .about("Volumes mounted at given paths; links are followed")
         .after_help(
-            "csi-proxy has no RPC that lists mount points, so the paths must be given. A path without a mounted volume, or \
-             that does not exist, has a - for the volume. A mount point is stale if its volume no longer exists, such as \
-             after its disk was detached.",
+            "csi-proxy has no RPC that lists mount points, so the paths must be given. A mount point is stale if its volume no \
+             longer exists, such as after its disk was detached.",
         )
         .arg(Arg::new("path").value_name("PATH").num_args(1..).required(true).help("Paths on the node"))
 }
@@ -50,7 +53,15 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
                 (volume, state) = (id.as_str().into(), MOUNTED.into());
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                state = if error.message().contains(STALE_TEXT) { STALE } else { NOT_MOUNTED }.into();
+                let is = |text| error.message().contains(text);
+                state = if is(STALE_TEXT) {
+                    STALE
+                } else if is(MISSING_TEXT) {
+                    MISSING
+                } else {
+                    NOT_MOUNTED
+                }
+                .into();
             }
             Err(error) if error.kind() == ErrorKind::Unimplemented => return Err(error.into()),
             Err(error) => listing.add_problem(path, error),

@@ -14,7 +14,7 @@ const DEFAULT: [&str; 3] = [CSI_PROXY, "LanmanWorkstation", "MSiSCSI"];
 const CSI_PROXY: &str = "csiproxy";
 
 pub(super) const COLUMNS: [Column; 4] = [
-    Column::text("SERVICE", |row| shown(&row["name"])),
+    Column::text("SERVICE", |row| shown(&row["name"])).name(),
     Column::text("STATUS", |row| shown(&row["status"])),
     Column::text("START TYPE", |row| shown(&row["start_type"])),
     Column::text("DISPLAY NAME", |row| shown(&row["display_name"])),
@@ -22,7 +22,7 @@ pub(super) const COLUMNS: [Column; 4] = [
 
 pub(super) fn command() -> Command {
     Command::new("services")
-        .alias("service")
+        .visible_aliases(["service", "svc"])
         .about("Windows services: status and start type")
         .after_help(
             "csi-proxy has no RPC that lists all services. Without names, csiproxy is \"Not a service\" where csi-proxy runs \

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, Command};
 use csi_proxy_client::{Client, DiskNumber, DiskState, ErrorKind};
 use serde_json::{Value, json};
 
@@ -11,9 +11,9 @@ use crate::failure::Failure;
 use crate::quantity::{self, short_size};
 use crate::table::{Column, shown};
 
-pub(super) const COLUMNS: [Column; 6] = [
+pub(crate) const COLUMNS: [Column; 6] = [
     Column::number("DISK", |row| shown(&row["disk"])),
-    Column::text("VOLUME", |row| shown(&row["volume"])),
+    Column::text("VOLUME", |row| shown(&row["volume"])).name(),
     Column::text("FORMATTED", |row| row["formatted"].as_bool().map_or("-", |is| if is { "yes" } else { "no" }).into()),
     Column::number("SIZE", |row| row["size_bytes"].as_u64().map_or_else(|| "-".into(), short_size)),
     Column::number("USED", |row| share(row).map_or_else(|| "-".into(), |share| format!("{share}%"))),
@@ -28,7 +28,7 @@ fn share(row: &Value) -> Option<u64> {
 
 pub(super) fn command() -> Command {
     Command::new("volumes")
-        .alias("volume")
+        .visible_aliases(["volume", "vol"])
         .about("Volumes: disk, file system size and use")
         .after_help("The volumes of offline disks are not known.")
         .arg(
@@ -41,10 +41,8 @@ pub(super) fn command() -> Command {
         )
 }
 
-pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listing, Failure> {
-    let volumes = client.volume();
-    let asked: Option<BTreeSet<DiskNumber>> =
-        matches.get_many("disk").map(|numbers| numbers.copied().map(DiskNumber).collect());
+/// Returns the volumes on the disks with these numbers, or on all.
+pub(crate) async fn fetch(asked: Option<BTreeSet<DiskNumber>>, client: &Client) -> Result<Listing, Failure> {
     let is_asked = asked.is_some();
     let disks = if let Some(asked) = asked {
         asked
@@ -53,48 +51,62 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
         let (ids, locations) = (client.disk().list_disk_ids().await?, client.disk().list_disk_locations().await?);
         ids.into_keys().chain(locations.into_keys()).collect()
     };
+    let mut listing = Listing::of_each(disks, async |disk| on_disk(disk, is_asked, client).await).await;
+    // Without the group, the calls for all disks fail alike.
+    let is_missing =
+        |failure: &Failure| matches!(failure, Failure::Call { error, .. } if error.kind() == ErrorKind::Unimplemented);
+    match listing.problems.iter().position(is_missing) {
+        Some(at) => Err(listing.problems.swap_remove(at)),
+        None => Ok(listing),
+    }
+}
+
+/// Returns the volumes on a disk. `is_asked`: whether the disk was asked for by its number.
+async fn on_disk(disk: DiskNumber, is_asked: bool, client: &Client) -> Listing {
+    let volumes = client.volume();
     let mut listing = Listing::default();
-    for disk in disks {
-        let object = format!("disk {disk}");
-        if !is_asked {
-            match client.disk().get_disk_state(disk).await {
-                Ok(DiskState::Offline) => continue,
-                Err(error) if error.kind() == ErrorKind::DeadlineExceeded => {
-                    listing.add_problem(&object, error);
-                    continue;
-                }
-                // What else fails will fail below, and is reported there.
-                _ => {}
-            }
-        }
-        let ids = match volumes.list_volumes_on_disk(disk, None).await {
-            Ok(ids) => ids,
-            // A disk without volumes.
-            Err(error) if error.kind() == ErrorKind::NotFound && !is_asked => continue,
-            Err(error) if error.kind() == ErrorKind::Unimplemented => return Err(error.into()),
-            Err(error) => {
+    let object = format!("disk {disk}");
+    if !is_asked {
+        match client.disk().get_disk_state(disk).await {
+            Ok(DiskState::Offline) => return listing,
+            Err(error) if error.kind() == ErrorKind::DeadlineExceeded => {
                 listing.add_problem(&object, error);
-                continue;
+                return listing;
             }
-        };
-        for volume in ids {
-            let is_formatted = volumes.is_volume_formatted(&volume).await;
-            let formatted = listing.value_or_problem(volume.as_str(), is_formatted);
-            let (mut size, mut used) = (Value::Null, Value::Null);
-            if formatted == true {
-                match volumes.get_volume_stats(&volume).await {
-                    Ok(stats) => (size, used) = (stats.total_bytes.into(), stats.used_bytes.into()),
-                    Err(error) => listing.add_problem(volume.as_str(), error),
-                }
-            }
-            listing.rows.push(json!({
-                "volume": volume.as_str(),
-                "disk": disk.0,
-                "formatted": formatted,
-                "size_bytes": size,
-                "used_bytes": used,
-            }));
+            // What else fails will fail below, and is reported there.
+            _ => {}
         }
     }
-    Ok(listing)
+    let ids = match volumes.list_volumes_on_disk(disk, None).await {
+        Ok(ids) => ids,
+        // A disk without volumes.
+        Err(error) if error.kind() == ErrorKind::NotFound && !is_asked => return listing,
+        Err(error) if error.kind() == ErrorKind::Unimplemented => {
+            listing.problems.push(error.into());
+            return listing;
+        }
+        Err(error) => {
+            listing.add_problem(&object, error);
+            return listing;
+        }
+    };
+    for volume in ids {
+        let is_formatted = volumes.is_volume_formatted(&volume).await;
+        let formatted = listing.value_or_problem(volume.as_str(), is_formatted);
+        let (mut size, mut used) = (Value::Null, Value::Null);
+        if formatted == true {
+            match volumes.get_volume_stats(&volume).await {
+                Ok(stats) => (size, used) = (stats.total_bytes.into(), stats.used_bytes.into()),
+                Err(error) => listing.add_problem(volume.as_str(), error),
+            }
+        }
+        listing.rows.push(json!({
+            "volume": volume.as_str(),
+            "disk": disk.0,
+            "formatted": formatted,
+            "size_bytes": size,
+            "used_bytes": used,
+        }));
+    }
+    listing
 }

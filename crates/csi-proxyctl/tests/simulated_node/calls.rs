@@ -18,9 +18,11 @@ async fn every_rpc_of_every_version_can_be_called() {
     let list = run(&sockets, &["call", "--list"]).ok();
     let rpcs: usize = api::GROUP_VERSIONS.iter().map(|version| version.rpcs.len()).sum();
     assert_eq!(list.lines().count(), rpcs);
+    let json: Vec<String> = serde_json::from_str(&run(&sockets, &["call", "--list", "-o", "json"]).ok()).unwrap();
+    assert_eq!(json.join("\n") + "\n", list);
     for target in list.lines() {
         let call = run(&sockets, &["call", target, "{}"]);
-        assert!([Some(0), Some(1), Some(4)].contains(&call.code), "{target}: {call:?}");
+        assert!([Some(0), Some(1), Some(2), Some(4)].contains(&call.code), "{target}: {call:?}");
         let (api, rpc) = target.rsplit_once('/').expect("a name");
         let (group, version) = api.split_once('/').expect("a version");
         let service = format!("{version}.{}{}", group[..1].to_uppercase(), &group[1..]);
@@ -35,6 +37,7 @@ async fn requests_and_responses_are_json() {
     let size = json!({ "total_bytes": 10_737_418_240_i64 });
     assert_eq!(called(&sockets, "disk/v1/GetDiskStats", r#"{ "disk_number": 1 }"#), size);
     assert_eq!(called(&sockets, "disk/GetDiskStats", r#"{ "diskNumber": 1 }"#), size);
+    assert_eq!(called(&sockets, "GetDiskStats", r#"{ "diskNumber": 1 }"#), size);
     assert_eq!(
         called(&sockets, "disk/v1beta1/DiskStats", r#"{ "diskID": "1" }"#),
         json!({ "diskSize": 10_737_418_240_i64 })
@@ -67,6 +70,9 @@ async fn operations_work_with_each_version_that_has_them() {
     }
     let list = run(&sockets, &["volume", "list-on-disk", "--disk", "1", "-o", "json"]).ok();
     let list: Value = serde_json::from_str(&list).unwrap();
+    run(&sockets, &["disk", "set-state", "--disk", "1", "--offline"]).ok();
+    assert_eq!(run(&sockets, &["disk", "get-state", "--disk", "1"]).ok(), "is_online: false\n");
+    run(&sockets, &["disk", "set-state", "--disk", "1", "--online"]).ok();
     let volume = list["volume_ids"][0].as_str().expect("a volume");
     let guid = volume.trim_start_matches(r"\\?\Volume{").trim_end_matches(r"}\");
     run(&sockets, &["volume", "format", "--volume", guid]).ok();

@@ -28,6 +28,8 @@ async fn a_failed_call_is_code_1_with_its_status_and_number() {
     let _daemon = Daemon::on(&sim, &sockets);
     let refused = run(&sockets, &["filesystem", "mkdir", "--path", r"C:\Windows\x"]);
     assert_failed(&refused, 1, &["error: Mkdir failed: ", "gRPC status ", " in the log of csi-proxy\n"]);
+    let invalid = run(&sockets, &["volume", "format", "--volume", "bogus"]);
+    assert_failed(&invalid, 2, &["error: FormatVolume failed: \"bogus\" is not a volume id"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -37,10 +39,12 @@ async fn usage_errors_are_code_2_and_call_nothing() {
         (&[][..], "Usage:"),
         (&["nosuch"], "unrecognized subcommand"),
         (&["disk", "partition"], "--disk <NUMBER>"),
+        (&["disk", "get-stats", "2"], "a value follows its flag, as in `--disk 2`"),
+        (&["disk", "set-state", "--disk", "1"], "<--online [<true|false>]|--offline>"),
         (&["disk", "partition", "--disk", "one"], "invalid value 'one' for '--disk <NUMBER>': expected a whole number"),
         (&["disk", "partition", "--disk", "4294967296"], "the number is too large"),
         (&["top", "--address", "node"], "'--address <HOST:PORT>': expected HOST:PORT"),
-        (&["top", "--address", ":9818"], "expected HOST:PORT"),
+        (&["top", "--address", "http://"], "expected HOST:PORT or :PORT"),
         (&["top", "--address", "node:http"], "expected HOST:PORT"),
         (&["disk", "partition", "--disk", "1", "--api-version", "v9"], "the versions that have it are v1, v1beta3"),
         (&["disk", "get-state", "--disk", "1", "--api-version", "v1alpha1"], "are v1, v1beta3, v1beta2"),
@@ -55,7 +59,10 @@ async fn usage_errors_are_code_2_and_call_nothing() {
             &["call", "disk/v1/GetDiskState", r#"{ "disk": 1 }"#],
             "does not fit GetDiskStateRequest: unrecognized field name 'disk'",
         ),
-        (&["call", "disk/v1/GetDiskStats", r#"{ "diskNumber": "a" }"#], "; its fields are disk_number\n"),
+        (
+            &["call", "disk/v1/GetDiskStats", r#"{ "diskNumber": "a" }"#],
+            "diskNumber: invalid digit found in string; its fields are disk_number\n",
+        ),
         (&["call", "disk/v1/Rescan", r#"{ "disk": 1 }"#], "; it has no fields\n"),
         (
             &["call", "iscsi/v1alpha2/DiscoverTargetPortal", r#"{ "portal": 1 }"#],
@@ -88,28 +95,46 @@ async fn a_node_without_csi_proxy_is_code_3_and_the_hint_says_where_it_was_looke
     for arguments in
         [&["get", "disks"][..], &["versions"], &["disk", "rescan"], &["call", "smb/v1beta1/RemoveSmbGlobalMapping"]]
     {
-        assert_failed(&run(&sockets, arguments), 3, &["csi-proxy does not run on the node", &hint]);
+        assert_failed(
+            &run(&sockets, arguments),
+            3,
+            &["error: nothing serves ", "csi-proxy does not run on the node", &hint],
+        );
     }
 }
 
 #[test]
 fn a_system_without_pipes_and_without_a_folder_is_code_3() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_csi-proxyctl"));
-    let output = command.args(["get", "disks"]).env_remove("XDG_RUNTIME_DIR").output().expect("a process");
+    // An empty variable counts as unset.
+    command.args(["get", "disks"]).env("XDG_RUNTIME_DIR", "").env("CSI_PROXY_ENDPOINT_DIR", "");
+    let output = command.output().expect("a process");
     let stderr = String::from_utf8(output.stderr).expect("UTF-8");
     assert_eq!(output.status.code(), Some(3), "{stderr}");
-    let expected = "error: the folder of the sockets of csi-proxy is not known, because XDG_RUNTIME_DIR is not set\n\
+    let expected = "error: the folder of the sockets of csi-proxy is not known, because CSI_PROXY_ENDPOINT_DIR and \
+                    XDG_RUNTIME_DIR are not set\n\
                     hint:  --endpoint-dir selects the folder of the sockets, which is the -socket-folder of csi-proxy-sim\n";
     assert_eq!(stderr, expected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_missing_object_is_code_4() {
+async fn an_environment_variable_selects_the_folder() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let _daemon = Daemon::on(&sim, &sockets);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_csi-proxyctl"));
+    let output = command.args(["get", "disks"]).env("CSI_PROXY_ENDPOINT_DIR", sockets.folder()).output().unwrap();
+    assert!(output.status.success() && output.stdout.starts_with(b"DISK  STATE"), "{output:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_missing_object_is_code_4_and_the_hint_shows_objects_of_its_kind() {
     let (sim, sockets) = (node(), Sockets::new());
     let _daemon = Daemon::on(&sim, &sockets);
     let missing = run(&sockets, &["disk", "get-stats", "--disk", "9"]);
-    assert_failed(&missing, 4, &["gRPC status NotFound (5)", "hint:  `csi-proxyctl get` shows"]);
-    assert_failed(&run(&sockets, &["call", "system/v1alpha1/GetService", r#"{"name":"nosuch"}"#]), 4, &["nosuch"]);
+    assert_failed(&missing, 4, &["gRPC status NotFound (5)", "hint:  `csi-proxyctl get disks` shows the disks\n"]);
+    let service = run(&sockets, &["call", "system/v1alpha1/GetService", r#"{"name":"nosuch"}"#]);
+    assert_failed(&service, 4, &["nosuch"]);
+    assert!(!service.stderr.contains("hint:"), "{service:?}");
 }
 
 #[test]

@@ -7,8 +7,11 @@ use std::thread;
 use super::daemon::Sockets;
 use super::program::{Run, run};
 
-/// Runs `top` against a server that answers one request, and returns the request too.
+/// Runs `top` against a server that answers one request, and returns the request too. FOLDER stands for the folder of the
+/// sockets.
 fn top_of(answer: &'static str, arguments: &[&str]) -> (Run, String) {
+    let sockets = Sockets::new();
+    let answer = answer.replace("FOLDER", sockets.folder().to_str().expect("UTF-8"));
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let server = thread::spawn(move || {
@@ -22,7 +25,7 @@ fn top_of(answer: &'static str, arguments: &[&str]) -> (Run, String) {
         stream.write_all(answer.as_bytes()).expect("it reads");
         String::from_utf8(request).expect("text")
     });
-    let run = run(&Sockets::new(), &[&["top", "--address", &address], arguments].concat());
+    let run = run(&sockets, &[&["top", "--address", &format!("http://{address}/")], arguments].concat());
     let request = server.join().expect("no panic");
     assert!(request.to_lowercase().contains(&format!("\r\nhost: {address}\r\n")), "{request}");
     (run, request)
@@ -30,15 +33,31 @@ fn top_of(answer: &'static str, arguments: &[&str]) -> (Run, String) {
 
 #[test]
 fn top_reads_the_status_page() {
-    let page =
-        "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n\ncsi-proxy statusz\nWarning: x\n\nUp: 1 s\nNode: a\u{1b}7\n";
+    let page = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n\ncsi-proxy statusz\nWarning: x\n\nUp: 1 s\nNode: a\u{1b}7\n\
+                Endpoints: FOLDER/csi-proxy-*.sock\n";
     let (text, request) = top_of(page, &[]);
     assert!(request.starts_with("GET /statusz HTTP/1.1\r\n"), "{request}");
-    assert_eq!(text.ok(), "Up: 1 s\nNode: a\\u{1b}7\n");
-    let json = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"calls\": [], \"version\": \"7\"}";
+    let text = text.ok();
+    assert!(text.starts_with("Up: 1 s\nNode: a\\u{1b}7\nEndpoints: /"), "{text}");
+    let json =
+        "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"calls\": [], \"endpoints\": \"FOLDER/csi-proxy-*.sock\"}";
     let (yaml, request) = top_of(json, &["-o", "yaml"]);
     assert!(request.starts_with("GET /statusz?format=json HTTP/1.1\r\n"), "{request}");
-    assert_eq!(yaml.ok(), "calls: []\nversion: \"7\"\n");
+    assert!(yaml.ok().starts_with("calls: []\nendpoints: "));
+}
+
+#[test]
+fn another_daemon_at_the_address_is_not_shown() {
+    for (page, arguments) in [
+        ("\ncsi-proxy statusz\nWarning: x\n\nUp: 1 s\nEndpoints: /tmp/csi-proxy-*.sock\n", &[][..]),
+        ("\ncsi-proxy statusz\nWarning: x\n\nUp: 1 s\n", &[]),
+        ("{\"endpoints\": \"/tmp/csi-proxy-*.sock\"}", &["-o", "json"]),
+    ] {
+        let answer = format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{page}").leak();
+        let (other, _) = top_of(answer, arguments);
+        assert_eq!((other.code, other.stdout.as_str()), (Some(3), ""), "{page}: {other:?}");
+        assert!(other.stderr.contains("is the address of another csi-proxy"), "{other:?}");
+    }
 }
 
 #[test]

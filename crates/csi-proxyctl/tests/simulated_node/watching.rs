@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 
 use super::daemon::{Daemon, Sockets};
 use super::node::node;
-use super::program::{command, run};
+use super::program::{command, on_terminal, run};
 
 /// A program that watches, killed at the end of the test.
 struct Watching(Child);
@@ -28,6 +28,7 @@ async fn watching_shows_changes_and_survives_a_restart_of_the_daemon() {
         .expect("a process");
     let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines().map(|line| line.expect("text"));
     let _watching = Watching(process);
+    assert!(lines.next().expect("a line").ends_with(" UTC"));
     assert!(lines.next().expect("a line").starts_with("DISK  STATE"));
     assert!(lines.by_ref().any(|line| line.starts_with("   1  Online")));
     run(&sockets, &["disk", "set-state", "--disk", "1", "--online", "false"]).ok();
@@ -36,4 +37,12 @@ async fn watching_shows_changes_and_survives_a_restart_of_the_daemon() {
     assert!(lines.by_ref().any(|line| line.starts_with("error: ")));
     let _daemon = Daemon::on(&sim, &sockets);
     assert!(lines.by_ref().any(|line| line.starts_with("   1  Offline")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn q_ends_a_refresh_on_a_terminal() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let _daemon = Daemon::on(&sim, &sockets);
+    let shown = on_terminal(&sockets, &["get", "disks", "--watch", "--interval", "1h"], "; q ends", "q");
+    assert!(shown.contains("get disks, every 3600 s; ") && shown.contains("Online"), "{shown}");
 }

@@ -1,6 +1,7 @@
 //! The program, its log, the working directories, and the folders above them: whether accounts that are no administrators can
 //! replace any of these. LocalSystem runs the program, writes the log and follows the paths of the working directories.
 
+use os::OsError;
 use storage_ops::HostPath;
 
 use crate::Examination;
@@ -82,6 +83,13 @@ fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(St
         };
         let access = match inspector.access(&host_path) {
             Ok(access) => access,
+            // A missing working directory is reported as one, and the folders above it tell who may create it.
+            Err(error)
+                if role == Role::Above
+                    && matches!(error.code(), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)) =>
+            {
+                continue;
+            }
             Err(error) => {
                 report.unchecked(CHECK, format!("who may replace {name}"), &error, error.code());
                 continue;

@@ -35,7 +35,7 @@ pub(super) fn check(examination: &mut Examination<'_>) -> Option<String> {
 }
 
 fn report_served(examination: &mut Examination<'_>, served: &[(&str, Pipe)], missing: &[&str]) {
-    let report = &mut examination.report;
+    let Examination { settings, report, .. } = examination;
     let mut servers: BTreeMap<(u32, Option<&str>), Vec<&str>> = BTreeMap::new();
     for (name, pipe) in served {
         servers.entry((pipe.process, pipe.program.as_deref())).or_default().push(name);
@@ -58,7 +58,9 @@ fn report_served(examination: &mut Examination<'_>, served: &[(&str, Pipe)], mis
     }
     let seen = format!("{} not served: {}", counted(missing.len(), "pipe"), listed(missing));
     if served.is_empty() {
-        report.problem(CHECK, seen, "start csi-proxy: sc.exe start csiproxy");
+        let log = "the log of csi-proxy's pod has the reason (kubectl logs)";
+        let advice = if settings.is_in_container { log } else { "start csi-proxy: sc.exe start csiproxy" };
+        report.problem(CHECK, seen, advice);
     } else {
         report.warning(
             CHECK,

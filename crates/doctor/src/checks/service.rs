@@ -30,7 +30,7 @@ pub(super) fn check(examination: &mut Examination<'_>, served_by: Option<&str>) 
     let registered = match examination.system.service(service) {
         Ok(registered) => registered,
         Err(OsError::SERVICE_DOES_NOT_EXIST) => {
-            report_missing(examination, served_by.is_some());
+            report_missing(examination, served_by.is_some() || examination.settings.is_in_container);
             return None;
         }
         Err(code) => {
@@ -39,6 +39,12 @@ pub(super) fn check(examination: &mut Examination<'_>, served_by: Option<&str>) 
             return None;
         }
     };
+    if examination.settings.is_in_container {
+        let seen = format!("service {name} is installed, although csi-proxy runs in this container");
+        let advice = "csi-proxy.exe service uninstall; otherwise the service takes the pipes when Windows starts again";
+        examination.report.warning(CHECK, seen, advice);
+        return None;
+    }
     check_state(examination);
     check_registration(examination, &registered);
     let program = program_of(&registered.command_line);
@@ -54,10 +60,10 @@ pub(super) fn check(examination: &mut Examination<'_>, served_by: Option<&str>) 
     Some(program.to_owned())
 }
 
-fn report_missing(examination: &mut Examination<'_>, is_served: bool) {
+fn report_missing(examination: &mut Examination<'_>, is_unneeded: bool) {
     let Examination { settings, report, .. } = examination;
     let name = quoted(&settings.service);
-    if is_served {
+    if is_unneeded {
         return report.ok(CHECK, format!("service {name} is not installed; csi-proxy runs without it"));
     }
     report.warning(

@@ -75,6 +75,21 @@ fn pipes_that_no_process_serves_are_a_problem_and_a_few_of_them_a_warning() {
 }
 
 #[test]
+fn advice_in_a_container_names_the_pod_and_no_service_but_one_that_is_in_the_way() {
+    let mut patient = Patient::healthy();
+    patient.settings.is_in_container = true;
+    let in_the_way = patient.complaint();
+    assert_finding(&in_the_way, State::Warning, "Service", &["csiproxy is installed, although"]);
+    assert!(in_the_way.advice.contains("service uninstall"), "{in_the_way:?}");
+    patient.system.service = None;
+    assert_eq!(patient.complaints(), []);
+    patient.system.pipes.clear();
+    let unserved = patient.complaint();
+    assert_finding(&unserved, State::Problem, "Pipes", &["2 pipes not served"]);
+    assert!(unserved.advice.contains("kubectl logs") && !unserved.advice.contains("sc.exe"), "{unserved:?}");
+}
+
+#[test]
 fn groups_that_are_left_out_are_named_and_are_no_problem() {
     let mut patient = Patient::healthy();
     patient.settings.excluded_groups = Some("iscsi, smb".to_owned());
@@ -241,9 +256,8 @@ fn what_ordinary_users_can_replace_is_a_problem() {
 fn a_working_directory_that_is_missing_or_cannot_hold_links_is_a_problem() {
     let mut patient = Patient::healthy();
     patient.settings.node.working_dirs = vec![HostPath::parse(r"C:\missing").expect("a path")];
-    let [folders, directories] = &patient.complaints()[..] else { panic!("{:#?}", patient.complaints()) };
-    assert_finding(folders, State::Unchecked, "Folders", &[r"C:\missing", "(2)"]);
-    assert_finding(directories, State::Problem, "Working directories", &[r"C:\missing", "does not exist"]);
+    let [directory] = &patient.complaints()[..] else { panic!("{:#?}", patient.complaints()) };
+    assert_finding(directory, State::Problem, "Working directories", &[r"C:\missing", "does not exist"]);
 
     let mut patient = Patient::with(r#"file_system = "NTFS""#, r#"file_system = "FAT32""#);
     patient.settings.node.working_dirs = vec![HostPath::parse(MOUNT).expect("a path")];

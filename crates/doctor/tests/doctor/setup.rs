@@ -101,6 +101,7 @@ impl Patient {
             excluded_pipes: Vec::new(),
             accounts: Vec::new(),
             service: "csiproxy".to_owned(),
+            is_in_container: false,
             log_file: Some(r"C:\etc\kubernetes\logs\csi-proxy.log".to_owned()),
             show_names: false,
         };

@@ -57,6 +57,8 @@ pub struct FsAttributeInformation {
 impl FsAttributeInformation {
     /// The offset of the name, which is in UTF-16.
     pub const NAME_OFFSET: usize = 12;
+    /// `FILE_SUPPORTS_REPARSE_POINTS`.
+    pub const SUPPORTS_REPARSE_POINTS: u32 = 0x0000_0080;
     /// `FILE_READ_ONLY_VOLUME`.
     pub const READ_ONLY_VOLUME: u32 = 0x0008_0000;
 }

@@ -11,11 +11,10 @@
 //! client is a connection without calls in flight, which gRPC dials again for the next call.
 
 pub(crate) mod calls;
-mod lru_queue;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::future::{pending, poll_fn};
 use std::io;
 use std::pin::Pin;
@@ -28,7 +27,6 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep};
 
 use crate::admission::connections::calls::CallQueue;
-use crate::admission::connections::lru_queue::{EvictionClass, LruQueue, Rank};
 use crate::admission::limits::Limits;
 
 /// How many evicted connections may use their grace period at the same time.
@@ -41,14 +39,15 @@ pub struct Connections(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     limits: Limits,
-    members: HashMap<ClientId, Member>,
-    /// The connections without a call, in the order of eviction.
-    idle: LruQueue,
+    members: BTreeMap<ClientId, Member>,
+    /// How often a connection has become idle.
+    idle_count: u64,
     /// How many connections have calls in flight.
     busy: usize,
     calls: CallQueue,
     /// How many connections have been evicted, have had no call since, and are not closed yet.
     leaving: usize,
+    is_draining: bool,
     /// The grace periods of the connections that were evicted last.
     grace_periods: VecDeque<oneshot::Sender<()>>,
     /// The counts of what has happened so far. The fields for what is open now are 0.
@@ -61,14 +60,28 @@ struct Member {
     calls: usize,
     /// The calls that hold a slot.
     slots: usize,
-    /// The entry in the queue of idle connections.
+    /// Present while the connection is idle. The connection with the lowest rank is evicted first.
     rank: Option<Rank>,
-    /// Taken when eviction is signalled.
-    evict: Option<oneshot::Sender<EvictionGrace>>,
+    /// Taken when the connection is evicted (`Some`), or when the server drains (`None`).
+    evict: Option<oneshot::Sender<Option<EvictionGrace>>>,
     evicted_at: Option<Instant>,
     /// Whether the connection does not count as open.
     is_leaving: bool,
 }
+
+/// What a connection without a call in flight has been used for. The first class is evicted first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum EvictionClass {
+    /// No HTTP/2 preface received yet.
+    Silent,
+    /// No call received yet.
+    Unused,
+    /// Calls have been received, and the next one may follow.
+    Idle,
+}
+
+/// The class of an idle connection, and its place in the order in which connections became idle.
+type Rank = (EvictionClass, u64);
 
 /// How many connections and calls are open, and how many were closed or refused so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,11 +121,12 @@ impl Connections {
     pub(crate) fn new(limits: Limits) -> Self {
         let state = State {
             limits,
-            members: HashMap::new(),
-            idle: LruQueue::default(),
+            members: BTreeMap::new(),
+            idle_count: 0,
             busy: 0,
             calls: CallQueue::new(limits.calls),
             leaving: 0,
+            is_draining: false,
             grace_periods: VecDeque::new(),
             totals: ConnectionCounts::default(),
         };
@@ -127,10 +141,18 @@ impl Connections {
         state.totals.accepted += 1;
         let id = ClientId(state.totals.accepted);
         state.members.insert(id, Member { evict: Some(evict), ..Member::default() });
-        state.push_idle(id, EvictionClass::Silent);
+        state.set_idle(id, EvictionClass::Silent);
+        if state.is_draining {
+            state.drain();
+        }
         drop(state);
         let handle = Arc::new(ConnectionHandle { id, connections: self.clone(), no_calls: Notify::new() });
         Connection { handle, evicted }
+    }
+
+    /// Signals all connections, also those that are added later, that the server drains.
+    pub(crate) fn drain(&self) {
+        self.lock().drain();
     }
 
     /// How many connections are open, without those that have been evicted.
@@ -141,10 +163,12 @@ impl Connections {
     /// Returns how many connections and calls are open, and how many were closed or refused so far.
     pub fn counts(&self) -> ConnectionCounts {
         let state = self.lock();
+        let ranks = || state.members.values().filter_map(|member| member.rank);
+        let count_of = |class| ranks().filter(|(other, _)| *other == class).count();
         ConnectionCounts {
-            silent: state.idle.count_of(EvictionClass::Silent),
-            unused: state.idle.count_of(EvictionClass::Unused),
-            idle: state.idle.count_of(EvictionClass::Idle),
+            silent: count_of(EvictionClass::Silent),
+            unused: count_of(EvictionClass::Unused),
+            idle: count_of(EvictionClass::Idle),
             busy: state.busy,
             leaving: state.leaving,
             calls: state.calls.in_flight(),
@@ -165,25 +189,28 @@ impl State {
         self.members.len() - self.leaving
     }
 
-    /// Marks a connection as idle now.
-    fn push_idle(&mut self, id: ClientId, class: EvictionClass) {
-        if let Some(member) = self.members.get_mut(&id) {
-            member.rank = Some(self.idle.push(id, class));
+    fn drain(&mut self) {
+        self.is_draining = true;
+        for evict in self.members.values_mut().filter_map(|member| member.evict.take()) {
+            // A connection that is closing does not receive the signal, and does not need it.
+            let _ = evict.send(None);
         }
     }
 
-    fn remove_idle(&mut self, id: ClientId) {
-        let rank = self.members.get_mut(&id).and_then(|member| member.rank.take());
-        if let Some(rank) = rank {
-            self.idle.remove(rank);
+    /// Marks a connection as idle now.
+    fn set_idle(&mut self, id: ClientId, class: EvictionClass) {
+        self.idle_count += 1;
+        if let Some(member) = self.members.get_mut(&id) {
+            member.rank = Some((class, self.idle_count));
         }
     }
 
     /// Evicts the first of the idle connections. Returns false if no connection is idle.
     fn evict(&mut self) -> bool {
-        let Some((class, id)) = self.idle.pop() else { return false };
-        let Some(member) = self.members.get_mut(&id) else { return false };
-        member.rank = None;
+        // Only a new connection at the limit searches. An ordered queue would cost each call an entry.
+        let idle = self.members.values_mut().filter(|member| member.rank.is_some());
+        let Some(member) = idle.min_by_key(|member| member.rank) else { return false };
+        let Some((class, _)) = member.rank.take() else { return false };
         member.evicted_at = Some(Instant::now());
         member.is_leaving = true;
         match class {
@@ -193,7 +220,7 @@ impl State {
         let (revoke, revoked) = oneshot::channel();
         if let Some(evict) = member.evict.take() {
             // A connection that is closing does not receive the signal, and does not need it.
-            let _ = evict.send(EvictionGrace(revoked));
+            let _ = evict.send(Some(EvictionGrace(revoked)));
         }
         self.leaving += 1;
         self.grace_periods.push_back(revoke);
@@ -216,7 +243,7 @@ fn no_preface(reason: &str) -> io::Error {
 #[derive(Debug)]
 pub(crate) struct Connection {
     handle: Arc<ConnectionHandle>,
-    evicted: oneshot::Receiver<EvictionGrace>,
+    evicted: oneshot::Receiver<Option<EvictionGrace>>,
 }
 
 impl Connection {
@@ -229,21 +256,22 @@ impl Connection {
         &self.handle
     }
 
-    /// Waits until the client has sent its HTTP/2 preface. Fails if the connection is evicted or closed first.
+    /// Waits until the client has sent its HTTP/2 preface. Fails if the connection must close first.
     ///
     /// Until then a connection costs no HTTP/2 state.
     pub(crate) async fn preface<S: AsyncRead + Unpin>(&mut self, stream: &mut AuthorityFilter<S>) -> io::Result<()> {
         let limit = self.connections().lock().limits.silence;
         tokio::select! {
             biased;
-            _ = self.evicted() => Err(no_preface(", and evicted for another connection")),
+            evicted = self.evicted() => {
+                Err(no_preface(evicted.map_or(" before the shutdown", |_| ", and evicted for another connection")))
+            }
             preface = stream.preface() => {
                 preface?;
                 let mut state = self.connections().lock();
                 // A connection that has just been evicted is in no class.
                 if state.members.get(&self.id()).is_some_and(|member| member.rank.is_some()) {
-                    state.remove_idle(self.id());
-                    state.push_idle(self.id(), EvictionClass::Unused);
+                    state.set_idle(self.id(), EvictionClass::Unused);
                 }
                 Ok(())
             }
@@ -254,8 +282,9 @@ impl Connection {
         }
     }
 
-    /// Waits until the connection is evicted. New calls may still arrive in the grace period, and are answered.
-    pub(crate) async fn evicted(&mut self) -> EvictionGrace {
+    /// Waits until the connection is evicted. New calls may still arrive in the grace period, and are answered. Returns `None`
+    /// when the server drains.
+    pub(crate) async fn evicted(&mut self) -> Option<EvictionGrace> {
         match poll_fn(|cx| Pin::new(&mut self.evicted).poll(cx)).await {
             Ok(grace) => grace,
             // The sender is dropped unused only by the drop of this guard.
@@ -283,7 +312,6 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let mut state = self.connections().lock();
-        state.remove_idle(self.id());
         if let Some(member) = state.members.remove(&self.id()) {
             state.busy -= usize::from(member.calls > 0);
             state.leaving -= usize::from(member.is_leaving);

@@ -39,7 +39,7 @@ pub struct Limits {
     pub stall_timeout: Duration,
     /// Maximum clients that watch the health of a service.
     pub health_watches: usize,
-    /// The server sends a keepalive PING frame on a connection that is silent for this long.
+    /// The time between the keepalive PING frames on a connection.
     pub keepalive: Duration,
     /// How long running calls and operations may take to finish after the shutdown begins.
     pub drain: Duration,

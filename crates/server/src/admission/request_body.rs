@@ -5,14 +5,16 @@
 //! are exempt from the memory limit, so that no client fails because of the requests of another client. A large
 //! response shares the limit, because its client may not read it.
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt as _;
-use hyper::body::{Body as _, Incoming};
-use tokio::time::timeout;
+use h2::RecvStream;
+use tokio::time::{Instant, timeout_at};
 use tonic::Status;
 
 use crate::admission::limits::{LARGEST_REQUEST, Limits, ORDINARY_MESSAGE};
@@ -49,9 +51,14 @@ impl RequestBodies {
         }
     }
 
-    /// Reads the body of a call. Its memory stays reserved until the reservation is dropped.
-    pub(crate) async fn read(self: &Arc<Self>, body: Incoming) -> Result<(Bytes, Reservation), Status> {
-        timeout(self.timeout, self.read_all(body)).await.unwrap_or_else(|_| {
+    /// Reads the body of a call that `began` when its headers arrived. Its memory stays reserved until the reservation is
+    /// dropped.
+    pub(crate) async fn read(
+        self: &Arc<Self>,
+        body: &mut RecvStream,
+        began: Instant,
+    ) -> Result<(Bytes, Reservation), Status> {
+        ready_by(began + self.timeout, pin!(self.read_all(body))).await.unwrap_or_else(|| {
             self.late.fetch_add(1, Ordering::Relaxed);
             let seconds = self.timeout.as_secs();
             Err(Status::invalid_argument(format!(
@@ -60,12 +67,13 @@ impl RequestBodies {
         })
     }
 
-    async fn read_all(self: &Arc<Self>, mut body: Incoming) -> Result<(Bytes, Reservation), Status> {
+    async fn read_all(self: &Arc<Self>, body: &mut RecvStream) -> Result<(Bytes, Reservation), Status> {
         let mut reservation = Reservation { bodies: Arc::clone(self), bytes: 0 };
         let mut buffer = BytesMut::new();
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Status::cancelled(format!("cannot read the request: {error}")))?;
-            let Ok(data) = frame.into_data() else { continue };
+        while let Some(data) = body.data().await {
+            let data = data.map_err(|error| Status::cancelled(format!("cannot read the request: {error}")))?;
+            // At once, because all calls of the connection share its window. Fails only on a stream that has ended.
+            let _ = body.flow_control().release_capacity(data.len());
             if buffer.is_empty() && body.is_end_stream() && data.len() <= ORDINARY_MESSAGE {
                 return Ok((data, reservation));
             }
@@ -98,6 +106,14 @@ impl RequestBodies {
     /// How many messages did not fit into the shared buffer.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
+    }
+}
+
+/// Waits until `future` is ready, at most until `deadline`. Needs no timer for a future that is ready at once.
+pub(crate) async fn ready_by<F: Future>(deadline: Instant, mut future: Pin<&mut F>) -> Option<F::Output> {
+    match poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => timeout_at(deadline, future).await.ok(),
     }
 }
 

@@ -1,26 +1,23 @@
-//! Response bodies: a call is in flight until its client has read the response.
+//! Responses: a call is in flight until its client has read the response.
 //!
 //! The client controls how fast a response is sent, through HTTP/2 flow control and by how fast it reads. A call
 //! therefore counts until the bytes of its response have been written to the connection. A connection is closed if
 //! responses are ready on it and its client reads none of them for a while.
 
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use http::{HeaderMap, HeaderName, HeaderValue};
-use hyper::body::{Body, Frame};
+use h2::SendStream;
+use h2::server::SendResponse;
+use http::{HeaderMap, Response};
 use tokio::time::sleep;
-use tokio_util::task::task_tracker::TaskTrackerToken;
-use tonic::Status;
 
 use crate::admission::connections::calls::InFlightCall;
 use crate::admission::request_body::Reservation;
-
-const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 /// Counts the response frames of a connection, to detect a client that reads none of them.
 #[derive(Debug, Default)]
@@ -30,104 +27,94 @@ pub(crate) struct StallDetector {
 }
 
 impl StallDetector {
-    /// Waits until frames have been queued for at least `time` and none was released.
-    pub(crate) async fn stalled(&self, time: Duration) {
-        loop {
-            let (released, queued) = (self.released.load(Ordering::Acquire), self.queued.load(Ordering::Acquire));
-            sleep(time).await;
-            if queued > released && self.released.load(Ordering::Acquire) == released {
+    /// Waits for `time`, and returns whether frames were queued for all of it and none was released.
+    pub(crate) async fn is_stalled_for(&self, time: Duration) -> bool {
+        let (released, queued) = (self.released.load(Ordering::Acquire), self.queued.load(Ordering::Acquire));
+        sleep(time).await;
+        queued > released && self.released.load(Ordering::Acquire) == released
+    }
+}
+
+/// What a call holds until its response message has been sent.
+#[derive(Debug)]
+pub(crate) struct CallGuard {
+    pub(crate) _in_flight: InFlightCall,
+    pub(crate) _memory: Option<Reservation>,
+}
+
+/// The response to a call, which is sent in parts. After the client has reset the stream, sending has no effect.
+#[derive(Debug)]
+pub struct ResponseStream {
+    head: SendResponse<TrackedBytes>,
+    /// Present after the headers.
+    body: Option<SendStream<TrackedBytes>>,
+    stall_detector: Arc<StallDetector>,
+}
+
+impl ResponseStream {
+    /// Creates the response on a stream whose reading is not tracked.
+    pub fn new(head: SendResponse<TrackedBytes>) -> Self {
+        Self::tracked(head, &Arc::default())
+    }
+
+    pub(crate) fn tracked(head: SendResponse<TrackedBytes>, stall_detector: &Arc<StallDetector>) -> Self {
+        Self { head, body: None, stall_detector: Arc::clone(stall_detector) }
+    }
+
+    /// Sends the headers, first of all. The response may end with them.
+    pub fn send_headers(&mut self, headers: HeaderMap, is_end: bool) {
+        let mut response = Response::new(());
+        *response.headers_mut() = headers;
+        self.body = self.head.send_response(response, is_end).ok();
+    }
+
+    /// Waits until the client accepts a part of the body, or has reset the stream.
+    pub async fn ready(&mut self) {
+        let Some(body) = &mut self.body else { return };
+        body.reserve_capacity(1);
+        while body.capacity() == 0 {
+            if !matches!(poll_fn(|cx| body.poll_capacity(cx)).await, Some(Ok(_))) {
                 return;
             }
         }
     }
-}
 
-/// What a call holds until its response has been sent.
-#[derive(Debug)]
-pub(crate) enum CallGuard {
-    /// A call with one response message.
-    Unary { _in_flight: InFlightCall, _memory: Option<Reservation> },
-    /// A watch of the health service, which sends responses until it is cancelled.
-    Watch { _counted: TaskTrackerToken },
-}
-
-/// What a response consists of after its headers.
-#[derive(Debug)]
-pub(crate) enum Content {
-    /// One message, and then a status, OK.
-    Message(Bytes),
-    /// The status, after the message.
-    Status,
-    /// Nothing more.
-    End,
-    /// The content of a response that a library made.
-    Other(tonic::body::Body),
-}
-
-impl Content {
-    /// Returns the next frame of a response to a call that succeeded; `None` at its end.
-    fn next(&mut self) -> Option<Frame<Bytes>> {
-        match std::mem::replace(self, Self::End) {
-            Self::Message(message) => {
-                *self = Self::Status;
-                Some(Frame::data(message))
-            }
-            Self::Status => {
-                let mut trailers = HeaderMap::with_capacity(1);
-                trailers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
-                Some(Frame::trailers(trailers))
-            }
-            Self::End | Self::Other(_) => None,
-        }
-    }
-}
-
-/// The body of a response.
-#[derive(Debug)]
-pub(crate) struct ResponseBody {
-    content: Content,
-    guard: Option<CallGuard>,
-    stall_detector: Arc<StallDetector>,
-}
-
-impl ResponseBody {
-    pub(crate) fn new(content: Content, guard: Option<CallGuard>, stall_detector: &Arc<StallDetector>) -> Self {
-        Self { content, guard, stall_detector: Arc::clone(stall_detector) }
+    /// Sends a part of the body. Never waits: what the client does not accept yet is buffered. A body of many parts waits for
+    /// [`Self::ready`] before each.
+    pub fn send(&mut self, bytes: Bytes) {
+        self.send_holding(bytes, None);
     }
 
-    fn track(&mut self, bytes: Bytes) -> TrackedBytes {
+    /// Sends a part of the body, and drops `guard` when the part has been written to the connection.
+    pub(crate) fn send_holding(&mut self, bytes: Bytes, guard: Option<CallGuard>) {
+        let Some(body) = &mut self.body else { return };
         self.stall_detector.queued.fetch_add(1, Ordering::AcqRel);
-        // A unary call has one message, and ends when that has been sent.
-        let guard = self.guard.take_if(|guard| matches!(guard, CallGuard::Unary { .. }));
-        TrackedBytes { bytes, _guard: guard, stall_detector: Arc::clone(&self.stall_detector) }
-    }
-}
-
-/// `size_hint` keeps its default: with an exact one, hyper would add a `content-length` header.
-impl Body for ResponseBody {
-    type Data = TrackedBytes;
-    type Error = Status;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<TrackedBytes>, Status>>> {
-        let frame = match &mut self.content {
-            Content::Other(body) => ready!(Pin::new(body).poll_frame(cx)),
-            content => content.next().map(Ok),
-        };
-        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| self.track(bytes)))))
+        let _ = body
+            .send_data(TrackedBytes { bytes, _guard: guard, stall_detector: Arc::clone(&self.stall_detector) }, false);
     }
 
-    fn is_end_stream(&self) -> bool {
-        match &self.content {
-            Content::Message(_) | Content::Status => false,
-            Content::End => true,
-            Content::Other(body) => body.is_end_stream(),
+    /// Sends the trailers, which end the response.
+    pub fn send_trailers(&mut self, trailers: HeaderMap) {
+        let _ = self.body.take().map(|mut body| body.send_trailers(trailers));
+    }
+
+    /// Is ready when the client has reset the stream or the connection has ended.
+    pub(crate) fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.body {
+            None => self.head.poll_reset(cx).map(drop),
+            Some(body) => body.poll_reset(cx).map(drop),
         }
+    }
+
+    /// Waits until the client has reset the stream or the connection has ended.
+    pub async fn reset(&mut self) {
+        poll_fn(|cx| self.poll_reset(cx)).await;
     }
 }
 
 /// Bytes of a response. HTTP/2 drops them after it has written them, or when their stream ends.
 #[derive(Debug)]
-pub(crate) struct TrackedBytes {
+pub struct TrackedBytes {
     bytes: Bytes,
     _guard: Option<CallGuard>,
     stall_detector: Arc<StallDetector>,
@@ -150,5 +137,49 @@ impl Buf for TrackedBytes {
 impl Drop for TrackedBytes {
     fn drop(&mut self) {
         self.stall_detector.released.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use http::{HeaderMap, Request};
+    use tokio::io::duplex;
+    use tokio::sync::oneshot;
+    use tokio::time::timeout;
+
+    use super::ResponseStream;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_part_of_a_response_waits_until_the_client_accepts_it() {
+        let (client, server) = duplex(1 << 16);
+        let (waits, has_waited) = oneshot::channel();
+        let serving = tokio::spawn(async move {
+            let mut connection = h2::server::Builder::new().handshake(server).await.unwrap();
+            let (_, head) = connection.accept().await.unwrap().unwrap();
+            tokio::spawn(async move { connection.accept().await.is_none() });
+            let mut response = ResponseStream::new(head);
+            response.send_headers(HeaderMap::new(), false);
+            response.ready().await;
+            response.send(Bytes::from_static(b"a"));
+            timeout(Duration::from_secs(1), response.ready()).await.expect_err("the client accepts one byte");
+            waits.send(()).unwrap();
+            response.ready().await;
+            response.send(Bytes::from_static(b"b"));
+            response.ready().await;
+        });
+        let handshake = h2::client::Builder::new().initial_window_size(1).handshake::<_, Bytes>(client);
+        let (mut requests, connection) = handshake.await.unwrap();
+        tokio::spawn(connection);
+        let (response, _) = requests.send_request(Request::new(()), true).unwrap();
+        let mut body = response.await.unwrap().into_body();
+        has_waited.await.unwrap();
+        assert_eq!(body.data().await.unwrap().unwrap(), "a");
+        body.flow_control().release_capacity(1).unwrap();
+        assert_eq!(body.data().await.unwrap().unwrap(), "b");
+        drop(body);
+        serving.await.unwrap();
     }
 }

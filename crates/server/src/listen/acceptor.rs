@@ -7,8 +7,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use hyper::server::conn::http2;
-use hyper_util::rt::TokioExecutor;
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
@@ -27,7 +25,7 @@ const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 pub(crate) struct Acceptor {
     state: Arc<ServerState>,
     router: Arc<Router>,
-    http2: http2::Builder<TokioExecutor>,
+    http2: h2::server::Builder,
     phase: watch::Receiver<Phase>,
     open_connections: TaskTracker,
 }

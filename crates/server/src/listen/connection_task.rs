@@ -1,25 +1,20 @@
 //! The task of one connection, from its HTTP/2 preface to its end.
 
-use std::convert::Infallible;
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use authority_filter::AuthorityFilter;
-use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use h2::{Ping, PingPong};
 use storage_ops::ClientId;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::admission::connections::{Connection, EvictionGrace};
 use crate::admission::limits::Limits;
-use crate::admission::response_body::{ResponseBody, StallDetector};
+use crate::admission::response_body::{ResponseStream, TrackedBytes};
 use crate::drain::{GOAWAY_GRACE, Phase};
 use crate::rpc::call::Peer;
 use crate::rpc::router::Router;
@@ -28,25 +23,21 @@ use crate::server_state::ServerState;
 /// How long a client has to answer a keepalive PING frame.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The size of the table in which a connection keeps headers that its client sends repeatedly.
+/// The size of the table of headers that a client sends repeatedly. The authority filter keeps that table.
 ///
 /// Each call adds an entry with its deadline, which no later call uses. A large table would therefore save nothing.
 const HEADER_TABLE_BYTES: u32 = 1024;
 
 /// Returns the HTTP/2 settings of every connection.
-pub(crate) fn http2_settings(limits: &Limits) -> http2::Builder<TokioExecutor> {
-    let mut http2 = http2::Builder::new(TokioExecutor::new());
+pub(crate) fn http2_settings(limits: &Limits) -> h2::server::Builder {
+    let mut http2 = h2::server::Builder::new();
     http2
-        .timer(TokioTimer::new())
-        .keep_alive_interval(limits.keepalive)
-        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(limits.header_bytes)
         .header_table_size(HEADER_TABLE_BYTES)
         // The server buffers unread data up to the size of these windows. Requests are small.
-        .initial_stream_window_size(1 << 16)
-        .initial_connection_window_size(1 << 16)
-        .auto_date_header(false);
+        .initial_window_size(1 << 16)
+        .initial_connection_window_size(1 << 16);
     http2
 }
 
@@ -55,7 +46,7 @@ pub(crate) struct ConnectionTask {
     pub(crate) connection: Connection,
     pub(crate) state: Arc<ServerState>,
     pub(crate) router: Arc<Router>,
-    pub(crate) http2: http2::Builder<TokioExecutor>,
+    pub(crate) http2: h2::server::Builder,
     pub(crate) phase: watch::Receiver<Phase>,
 }
 
@@ -67,37 +58,39 @@ impl ConnectionTask {
     {
         let id = self.connection.id();
         let mut stream = AuthorityFilter::new(stream, self.state.limits.request_timeout);
-        let preface = tokio::select! {
-            preface = self.connection.preface(&mut stream) => preface,
-            () = Phase::Draining.reached(&mut self.phase) => return,
-        };
-        if let Err(reason) = preface {
+        if let Err(reason) = self.connection.preface(&mut stream).await {
             tracing::debug!(connection = id.0, %reason, "closed a connection without an HTTP/2 preface");
             return;
         }
+        // The preface has arrived, so the server only has to send its settings.
+        let handshake = tokio::select! {
+            handshake = timeout(KEEPALIVE_TIMEOUT, self.http2.handshake(stream)) => handshake,
+            () = Phase::Closed.reached(&mut self.phase) => return,
+        };
+        let mut http2 = match handshake {
+            Ok(Ok(http2)) => http2,
+            Ok(Err(error)) => return log_end(id, Err(error)),
+            Err(_) => return,
+        };
 
-        let stall_detector = Arc::new(StallDetector::default());
+        let pings = http2.ping_pong().expect("asked once");
         let peer = Arc::new(Peer {
             connection: Arc::clone(self.connection.handle()),
-            stall_detector: Arc::clone(&stall_detector),
-            state: Arc::clone(&self.state),
+            stall_detector: Arc::default(),
+            router: self.router,
+            state: self.state,
+            phase: self.phase.clone(),
         });
-        let router = self.router;
-        let service = service_fn(move |request: Request<Incoming>| {
-            let (router, peer) = (Arc::clone(&router), Arc::clone(&peer));
-            async move { Ok::<Response<ResponseBody>, Infallible>(router.answer(request, &peer).await) }
-        });
-        let mut served = pin!(self.http2.serve_connection(TokioIo::new(stream), service));
-        let mut stalled = pin!(stall_detector.stalled(self.state.limits.stall_timeout));
+        let mut unresponsive = pin!(unresponsive(id, &peer, pings));
         let eviction = tokio::select! {
-            ended = served.as_mut() => return log_end(id, ended),
-            () = stalled.as_mut() => return log_stall(id, &self.state),
-            () = Phase::Draining.reached(&mut self.phase) => None,
-            grace = self.connection.evicted() => Some(grace),
+            biased;
+            ended = answer_calls(&mut http2, &peer) => return log_end(id, ended),
+            eviction = self.connection.evicted() => eviction,
+            () = unresponsive.as_mut() => return,
         };
 
         // Sends GOAWAY, so that the client dials again for its next call. Calls in flight finish.
-        served.as_mut().graceful_shutdown();
+        http2.graceful_shutdown();
         let grace_over = async {
             match eviction {
                 None => pending().await,
@@ -105,10 +98,43 @@ impl ConnectionTask {
             }
         };
         tokio::select! {
-            ended = served => log_end(id, ended),
-            () = stalled => log_stall(id, &self.state),
+            biased;
+            ended = answer_calls(&mut http2, &peer) => log_end(id, ended),
             () = grace_over => tracing::debug!(connection = id.0, "closed an evicted connection"),
             () = Phase::Closed.reached(&mut self.phase) => {}
+            () = unresponsive => {}
+        }
+    }
+}
+
+/// Answers the calls of a connection until it ends.
+async fn answer_calls<S>(http2: &mut h2::server::Connection<S, TrackedBytes>, peer: &Arc<Peer>) -> Result<(), h2::Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    while let Some(accepted) = http2.accept().await {
+        let (request, response) = accepted?;
+        peer.router.answer(peer, request, ResponseStream::tracked(response, &peer.stall_detector));
+    }
+    Ok(())
+}
+
+/// Waits until the client has read no response for too long, or leaves a PING frame unanswered.
+async fn unresponsive(id: ClientId, peer: &Peer, mut pings: PingPong) {
+    let Limits { stall_timeout, keepalive, .. } = peer.state.limits;
+    let mut pinged = Instant::now();
+    loop {
+        if peer.stall_detector.is_stalled_for(stall_timeout).await {
+            peer.state.count_stalled_connection();
+            tracing::info!(connection = id.0, "closed a connection whose client does not read its responses");
+            return;
+        }
+        if pinged.elapsed() >= keepalive {
+            pinged = Instant::now();
+            if !matches!(timeout(KEEPALIVE_TIMEOUT, pings.ping(Ping::opaque())).await, Ok(Ok(_))) {
+                tracing::debug!(connection = id.0, "closed a connection whose client does not answer pings");
+                return;
+            }
         }
     }
 }
@@ -125,13 +151,8 @@ async fn grace_over(connection: &Connection, grace: EvictionGrace) {
     }
 }
 
-fn log_end(id: ClientId, ended: hyper::Result<()>) {
+fn log_end(id: ClientId, ended: Result<(), h2::Error>) {
     if let Err(reason) = ended {
         tracing::debug!(connection = id.0, %reason, "a connection ended with an error");
     }
-}
-
-fn log_stall(id: ClientId, state: &ServerState) {
-    state.count_stalled_connection();
-    tracing::info!(connection = id.0, "closed a connection whose client does not read its responses");
 }

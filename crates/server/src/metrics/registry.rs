@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::{GROUP_VERSIONS, GroupVersion};
 use storage_ops::{ActiveRequest, Activity, FallbackCount, LockWaitCount, PoolUse, RequestState, WmiCallCount};
+use tokio::time::Instant;
 
 use crate::metrics::rpc::{self, RpcMetrics};
 use crate::metrics::text_format::{write_head, write_labelled, write_single};
@@ -77,11 +78,12 @@ impl Metrics {
         ];
         write_labelled(text, "csi_proxy_connections_closed_total", "counter", help, "reason", &reasons)?;
 
-        let help = "Calls by state: in_flight = all calls, from the headers until the client has read the response, \
-                    running = calls that hold one of the -max-calls slots, waiting = calls that wait for a slot.";
+        let help = "Calls by state: running = calls that hold one of the -max-calls slots, waiting = calls that wait for a \
+                    slot, transferring = calls whose request is incomplete or whose response the client has not read.";
+        let transferring = counts.calls.saturating_sub(counts.running + counts.waiting);
         let states = [
-            ("in_flight", number(counts.calls)),
             ("running", number(counts.running)),
+            ("transferring", number(transferring)),
             ("waiting", number(counts.waiting)),
         ];
         write_labelled(text, "csi_proxy_calls", "gauge", help, "state", &states)?;
@@ -100,7 +102,7 @@ impl Metrics {
         let help = "Bytes in use in the buffer for requests and responses larger than 16 KiB.";
         write_single(text, "csi_proxy_large_messages_bytes", "gauge", help, number(request_bodies.held()))?;
 
-        let help = "Operations that run or wait for a lock or a thread, including operations without a caller.";
+        let help = "Changes (not reads) that run or wait for a lock or a thread, including those without a caller.";
         write_single(text, "csi_proxy_operations", "gauge", help, number(executor.running()))?;
         self.write_activity(text)?;
         let help =
@@ -112,15 +114,14 @@ impl Metrics {
         let help = "Clients that watch the health service.";
         write_single(text, "csi_proxy_health_watches", "gauge", help, number(self.state.health_watches()))?;
         write_fallbacks(text, &executor.node().fallbacks())?;
-        write_wmi_calls(text, &executor.node().wmi_calls())?;
-        write_build_info(text)
+        write_wmi_calls(text, &executor.node().wmi_calls())
     }
 
     /// Writes what operations wait for.
     fn write_activity(&self, text: &mut String) -> fmt::Result {
         let executor = &self.state.executor;
         let Activity { requests, pools, locks } = executor.activity();
-        let now = self.state.since_start();
+        let now = self.state.since_start(Instant::now());
         let ages = requests.iter().filter_map(|request| Some(now.saturating_sub(request.call?.began)));
         let help = "Age of the oldest call in progress; 0 if no call is in progress.";
         let oldest = ages.max().unwrap_or(Duration::ZERO).as_secs_f64();
@@ -155,13 +156,6 @@ impl Metrics {
 
 fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
-}
-
-fn write_build_info(text: &mut String) -> fmt::Result {
-    let (version, os, arch) = (env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
-    let name = "csi_proxy_build_info";
-    write_head(text, name, "gauge", "1, with the version of the program and its target as labels.")?;
-    writeln!(text, "{name}{{arch=\"{arch}\",os=\"{os}\",version=\"{version}\"}} 1")
 }
 
 /// Writes how many WMI calls were made, by class and method. The program has about fifty pairs of class and method.

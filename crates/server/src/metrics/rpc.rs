@@ -60,6 +60,8 @@ pub(crate) struct RpcMetrics {
     service: &'static str,
     started: AtomicU64,
     ended: [AtomicU64; CODES.len()],
+    /// The queries that ended with NotFound, which is their answer.
+    found_nothing: AtomicU64,
     /// The number of calls in each bucket, without the buckets below it. The last bucket is for calls above all bounds.
     durations: [AtomicU64; BUCKETS.len() + 1],
     nanoseconds: AtomicU64,
@@ -72,6 +74,7 @@ impl RpcMetrics {
             service,
             started: AtomicU64::new(0),
             ended: Default::default(),
+            found_nothing: AtomicU64::new(0),
             durations: Default::default(),
             nanoseconds: AtomicU64::new(0),
         }
@@ -92,6 +95,11 @@ impl RpcMetrics {
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
+    /// Notes that the call which has just ended with NotFound did not fail: it queried whether something exists.
+    pub(crate) fn was_answered(&self) {
+        self.found_nothing.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Returns how many calls have been started.
     pub(crate) fn calls_started(&self) -> u64 {
         self.started.load(Ordering::Relaxed)
@@ -99,12 +107,13 @@ impl RpcMetrics {
 
     /// Returns how many calls have succeeded.
     pub(crate) fn calls_succeeded(&self) -> u64 {
-        self.ended[0].load(Ordering::Relaxed)
+        self.ended[0].load(Ordering::Relaxed) + self.found_nothing.load(Ordering::Relaxed)
     }
 
     /// Returns how many calls have failed.
     pub(crate) fn calls_failed(&self) -> u64 {
-        self.ended[1..].iter().map(|ended| ended.load(Ordering::Relaxed)).sum()
+        let others: u64 = self.ended[1..].iter().map(|ended| ended.load(Ordering::Relaxed)).sum();
+        others.saturating_sub(self.found_nothing.load(Ordering::Relaxed))
     }
 
     /// Returns how long a call took on average, if any has ended.

@@ -1,46 +1,45 @@
-//! A gRPC service whose type is hidden, so that services of several types can be kept in a list.
+//! A service of any type, so that services of several types can be kept in a list.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
 
-use http::{Request, Response};
-use hyper::body::Incoming;
-use tonic::body::Body;
-use tonic::server::NamedService;
-use tower_service::Service;
+use h2::RecvStream;
+use http::Request;
 
-type Answer = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+use crate::admission::response_body::ResponseStream;
 
-/// A gRPC service of any type, such as one that tonic has generated.
+type Answer = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A gRPC service of any type.
 pub struct BoxedService {
     name: &'static str,
-    answer: Box<dyn Fn(Request<Incoming>) -> Answer + Send + Sync>,
+    answer: Box<dyn Fn(Request<RecvStream>, ResponseStream) -> Answer + Send + Sync>,
 }
 
 impl BoxedService {
-    /// Hides the type of `service`.
-    pub fn new<S>(service: S) -> Self
+    /// Creates the service with this full name, such as `grpc.reflection.v1.ServerReflection`.
+    pub fn new<A>(
+        name: &'static str,
+        answer: impl Fn(Request<RecvStream>, ResponseStream) -> A + Send + Sync + 'static,
+    ) -> Self
     where
-        S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>,
-        S: NamedService + Clone + Send + Sync + 'static,
-        S::Future: Send + 'static,
+        A: Future<Output = ()> + Send + 'static,
     {
-        let answer = move |request| -> Answer {
-            let answered = service.clone().call(request);
-            Box::pin(async { answered.await.unwrap_or_else(|never| match never {}) })
-        };
-        Self { name: S::NAME, answer: Box::new(answer) }
+        Self { name, answer: Box::new(move |request, response| Box::pin(answer(request, response))) }
     }
 
-    /// The full name of the service, such as `grpc.reflection.v1.ServerReflection`.
+    /// The full name of the service.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
     /// Answers a request whose path begins with the name of the service.
-    pub async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        (self.answer)(request).await
+    pub fn answer(
+        &self,
+        request: Request<RecvStream>,
+        response: ResponseStream,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        (self.answer)(request, response)
     }
 }
 

@@ -2,92 +2,82 @@
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
-use hyper::body::Incoming;
+use bytes::Bytes;
+use h2::RecvStream;
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use storage_ops::Call;
-use tokio::time::{Instant, timeout};
+use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tonic::{Code, Status};
-use tracing::{Instrument as _, field};
+use tracing::{Instrument as _, Level, Span};
 
 use crate::admission::connections::ConnectionHandle;
-use crate::admission::response_body::{CallGuard, Content, ResponseBody, StallDetector};
+use crate::admission::request_body::ready_by;
+use crate::admission::response_body::{CallGuard, ResponseStream, StallDetector};
+use crate::drain::Phase;
 use crate::metrics::rpc::{RpcMetrics, code_name};
 use crate::rpc::handler::{HandlerFuture, Outcome, RpcHandler};
 use crate::rpc::message;
+use crate::rpc::router::Router;
 use crate::server_state::ServerState;
 
 /// The response header with the number that a failed call has in the log.
 const REQUEST_ID: HeaderName = HeaderName::from_static("csi-proxy-request-id");
 
-const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
-
 /// One RPC of a group-version.
+#[derive(Clone, Debug)]
 pub(crate) struct Rpc {
     pub(crate) handler: RpcHandler,
     pub(crate) metrics: Arc<RpcMetrics>,
 }
 
-/// The connection on which calls arrive, and the state of its server.
+/// The connection on which calls arrive, its endpoint, and the state of its server.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) connection: Arc<ConnectionHandle>,
     pub(crate) stall_detector: Arc<StallDetector>,
+    pub(crate) router: Arc<Router>,
     pub(crate) state: Arc<ServerState>,
+    pub(crate) phase: watch::Receiver<Phase>,
 }
 
-impl Peer {
-    /// Returns `response` with a body that tracks how the client reads it, and holds `guard` until then.
-    pub(crate) fn response(&self, response: Response<Content>, guard: Option<CallGuard>) -> Response<ResponseBody> {
-        response.map(|content| ResponseBody::new(content, guard, &self.stall_detector))
-    }
-}
-
-/// Answers one call of `rpc`.
-pub(crate) fn answer<'a>(
-    rpc: &'a Rpc,
-    peer: &'a Peer,
-    request: Request<Incoming>,
-) -> impl Future<Output = Response<ResponseBody>> + use<'a> {
-    let call = CallRecord::begin(&peer.state, rpc);
-    let span = tracing::info_span!("call", id = call.id, rpc = rpc.metrics.rpc.path, object = field::Empty);
-    let deadline = deadline(request.headers());
+/// Begins a call of `rpc`, and returns the future that answers it.
+pub(crate) fn answer(
+    rpc: &Rpc,
+    peer: &Arc<Peer>,
+    request: Request<RecvStream>,
+    mut response: ResponseStream,
+) -> impl Future<Output = ()> + use<> {
+    let deadline = request.headers().get("grpc-timeout").and_then(|value| timeout(value.to_str().ok()?));
+    let call = CallRecord::begin(peer, rpc, deadline);
+    // At this level, each call logs lines.
+    let span = if tracing::enabled!(Level::DEBUG) { call.call.span() } else { Span::none() };
     let encoding = message::check_encoding(request.headers());
     // The call does not keep its headers, which may be 16 KiB.
-    let body = request.into_body();
+    let mut body = request.into_body();
+    // Each future below borrows what this one owns. A future that owns its arguments has room for them twice, and tokio moves
+    // this one several times.
     let answer = async move {
-        let in_flight = match peer.connection.begin_call() {
-            Ok(in_flight) => in_flight,
-            Err(refused) => return peer.response(call.end(Err(refused)), None),
+        let outcome = {
+            let mut outcome = pin!(call.outcome(&mut body, encoding));
+            poll_fn(|cx| match outcome.as_mut().poll(cx) {
+                Poll::Ready(outcome) => Poll::Ready(outcome),
+                // The operation is a request of the call until its future is dropped.
+                Poll::Pending => response.poll_reset(cx).map(|()| Err(call.cut_off())),
+            })
+            .await
         };
-        let request = Call {
-            number: call.id,
-            label: rpc.metrics.rpc.path,
-            client: peer.connection.id,
-            began: peer.state.since_start(),
-        };
-        let answer = async {
-            let (body, _reservation) = peer.state.request_bodies.read(body).await?;
-            encoding?;
-            catch_panics((rpc.handler.answer)(&peer.state, &in_flight, request, body)).await
-        };
-        let mut outcome = match deadline {
-            None => answer.await,
-            Some(time) => timeout(time, answer).await.unwrap_or_else(|_| Err(deadline_exceeded(time))),
-        };
-        let mut memory = None;
-        if let Ok(message) = &outcome {
-            match peer.state.request_bodies.reserve_response(message.len()) {
-                Ok(reserved) => memory = reserved,
-                Err(full) => outcome = Err(full),
-            }
+        match call.end(outcome) {
+            Ok((message, guard)) => message::send(message, guard, &mut response),
+            Err(headers) => response.send_headers(headers, true),
         }
-        peer.response(call.end(outcome), Some(CallGuard::Unary { _in_flight: in_flight, _memory: memory }))
     };
     answer.instrument(span)
 }
@@ -102,16 +92,8 @@ async fn catch_panics(mut handler: HandlerFuture<'_>) -> Outcome {
     .await
 }
 
-fn deadline_exceeded(time: Duration) -> Status {
-    // grpc-go sends the remaining time, such as 1.999996 s.
-    Status::deadline_exceeded(format!(
-        "the caller's deadline of {time:.1?} has passed; an operation that has begun to make changes continues"
-    ))
-}
-
-/// Returns how long the caller waits, from the header `grpc-timeout`: up to eight digits and a unit.
-fn deadline(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(GRPC_TIMEOUT)?.to_str().ok()?;
+/// Returns how long the caller waits, from the value of the header `grpc-timeout`: up to eight digits and a unit.
+fn timeout(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -128,64 +110,127 @@ fn deadline(headers: &HeaderMap) -> Option<Duration> {
     }
 }
 
-/// The record of a call in the metrics and the log. If it is dropped before its end, the caller has cancelled the call
-/// or the drain is over.
-struct CallRecord<'a> {
-    id: u64,
+/// How much earlier than here a client may notice that the deadline has passed, and cancel the call: its clock began first.
+const EARLY: Duration = Duration::from_millis(500);
+
+/// The record of a call in the metrics and the log. It is dropped before its end if the process stops.
+struct CallRecord {
+    call: Call,
     began: Instant,
-    rpc: &'a Rpc,
-    state: &'a ServerState,
+    deadline: Option<Duration>,
+    rpc: Rpc,
+    peer: Arc<Peer>,
     has_ended: bool,
     _open: TaskTrackerToken,
 }
 
-impl<'a> CallRecord<'a> {
-    fn begin(state: &'a ServerState, rpc: &'a Rpc) -> Self {
+impl CallRecord {
+    fn begin(peer: &Arc<Peer>, rpc: &Rpc, deadline: Option<Duration>) -> Self {
         rpc.metrics.started();
-        let id = state.last_call.fetch_add(1, Ordering::Relaxed) + 1;
-        Self { id, began: Instant::now(), rpc, state, has_ended: false, _open: state.open_calls.token() }
+        let began = Instant::now();
+        let call = Call {
+            number: peer.state.last_call.fetch_add(1, Ordering::Relaxed) + 1,
+            label: rpc.metrics.rpc.path,
+            client: peer.connection.id,
+            began: peer.state.since_start(began),
+        };
+        Self {
+            call,
+            began,
+            deadline,
+            rpc: rpc.clone(),
+            peer: Arc::clone(peer),
+            has_ended: false,
+            _open: peer.state.open_calls.token(),
+        }
     }
 
-    /// Counts and logs the outcome, and returns the response for it.
-    fn end(mut self, outcome: Outcome) -> Response<Content> {
+    /// Waits for the request, and runs its operation.
+    async fn outcome(
+        &self,
+        body: &mut RecvStream,
+        encoding: Result<(), Status>,
+    ) -> Result<(Bytes, CallGuard), Status> {
+        let Peer { connection, state, .. } = &*self.peer;
+        let in_flight = connection.begin_call()?;
+        let message = {
+            let mut answer = pin!(async {
+                let (body, _reservation) = state.request_bodies.read(body, self.began).await?;
+                encoding?;
+                catch_panics((self.rpc.handler.answer)(state, &in_flight, self.call, body)).await
+            });
+            match self.deadline.and_then(|time| Some((time, self.began.checked_add(time)?))) {
+                None => answer.await,
+                Some((time, deadline)) => {
+                    ready_by(deadline, answer.as_mut()).await.unwrap_or_else(|| Err(self.deadline_exceeded(time)))
+                }
+            }
+        }?;
+        let memory = state.request_bodies.reserve_response(message.len())?;
+        Ok((message, CallGuard { _in_flight: in_flight, _memory: memory }))
+    }
+
+    /// Returns the status of a call whose deadline has passed. Its operation must still be a request of the call.
+    fn deadline_exceeded(&self, time: Duration) -> Status {
+        let mut requests = self.peer.state.executor.activity().requests.into_iter();
+        let request = requests.find(|request| request.call.is_some_and(|call| call.number == self.call.number));
+        let object = request.map(|request| format!("cannot {}: ", request.description)).unwrap_or_default();
+        let change =
+            if self.rpc.handler.is_query { "" } else { "; an operation that has begun to make changes continues" };
+        // grpc-go sends the remaining time, such as 1.999996 s.
+        Status::deadline_exceeded(format!("{object}the caller's deadline of {time:.1?} has passed{change}"))
+    }
+
+    /// Returns the status of a call that has no caller any more.
+    fn cut_off(&self) -> Status {
+        if self.peer.state.end_of_drain.is_cancelled() {
+            return Status::unavailable("csi-proxy stopped before the call ended");
+        }
+        let passed = self.began.elapsed();
+        match self.deadline.filter(|time| passed + EARLY.min(*time / 4) >= *time) {
+            Some(time) => self.deadline_exceeded(time),
+            None => Status::cancelled("the caller cancelled the call"),
+        }
+    }
+
+    /// Counts and logs the outcome. Returns the message of the response, or the headers of a response without a message.
+    fn end(mut self, outcome: Result<(Bytes, CallGuard), Status>) -> Result<(Bytes, CallGuard), HeaderMap> {
         self.has_ended = true;
-        let duration = self.began.elapsed();
         match outcome {
-            Ok(message) => {
+            Ok(response) => {
+                let duration = self.began.elapsed();
                 self.rpc.metrics.ended(Code::Ok, duration);
                 tracing::debug!(seconds = duration.as_secs_f64(), "the call succeeded");
-                message::response(message)
+                Ok(response)
             }
             Err(status) => {
-                self.rpc.metrics.ended(status.code(), duration);
-                // Drivers and csi-proxyctl query whether an object exists. NotFound is the answer then, not a failure.
-                if !(self.rpc.handler.is_query && status.code() == Code::NotFound) {
-                    self.add_failure(status.code(), status.message());
-                }
-                log_failure(&status, duration);
-                let mut response = message::failure(&status);
-                response.headers_mut().insert(REQUEST_ID, HeaderValue::from(self.id));
-                response
+                self.fail(&status);
+                let mut headers = message::failure(&status);
+                headers.insert(REQUEST_ID, HeaderValue::from(self.call.number));
+                Err(headers)
             }
         }
     }
 
-    fn add_failure(&self, code: Code, message: &str) {
-        self.state.failures.add(self.rpc.metrics.rpc.path, self.id, code_name(code), message);
+    /// Counts and logs a call without a message as its response.
+    fn fail(&self, status: &Status) {
+        let (code, message, duration) = (status.code(), status.message(), self.began.elapsed());
+        self.rpc.metrics.ended(code, duration);
+        // Drivers and csi-proxyctl query whether an object exists. NotFound is the answer then, not a failure.
+        if self.rpc.handler.is_query && code == Code::NotFound {
+            self.rpc.metrics.was_answered();
+            tracing::debug!(?code, seconds = duration.as_secs_f64(), "{message}");
+        } else {
+            self.peer.state.failures.add(self.call.label, self.call.number, code_name(code), message);
+            self.call.span().in_scope(|| log_failure(status, duration));
+        }
     }
 }
 
-impl Drop for CallRecord<'_> {
+impl Drop for CallRecord {
     fn drop(&mut self) {
         if !self.has_ended {
-            let duration = self.began.elapsed();
-            self.rpc.metrics.ended(Code::Cancelled, duration);
-            let was_cut_off = self.state.drain_is_over.load(Ordering::Relaxed);
-            let reason =
-                if was_cut_off { "csi-proxy stopped before the call ended" } else { "the caller cancelled the call" };
-            self.add_failure(Code::Cancelled, reason);
-            // The span of the call is entered when its future is dropped.
-            tracing::info!(seconds = duration.as_secs_f64(), "{reason}");
+            self.fail(&self.cut_off());
         }
     }
 }
@@ -195,7 +240,7 @@ fn log_failure(status: &Status, duration: Duration) {
     let (code, message, seconds) = (status.code(), status.message(), duration.as_secs_f64());
     match code {
         Code::Internal | Code::Unknown | Code::DataLoss => tracing::error!(?code, seconds, "{message}"),
-        // Drivers query objects that may not exist, and an invalid request says nothing about the node.
+        // An invalid request says nothing about the node.
         Code::NotFound | Code::Cancelled | Code::AlreadyExists | Code::InvalidArgument => {
             tracing::info!(?code, seconds, "{message}");
         }
@@ -211,14 +256,13 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use http::HeaderMap;
     use tonic::{Code, Status};
     use tracing::callsite::Identifier;
     use tracing::{Event, Subscriber};
     use tracing_subscriber::Layer;
     use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
-    use super::{Outcome, catch_panics, deadline, deadline_exceeded, log_failure};
+    use super::{Outcome, catch_panics, log_failure, timeout};
 
     fn panics() -> Outcome {
         resume_unwind(Box::new("a deliberate defect"))
@@ -261,16 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_that_has_passed_is_named_without_a_long_fraction() {
-        let status = deadline_exceeded(Duration::from_micros(1_999_996));
-        assert!(status.message().starts_with("the caller's deadline of 2.0s has passed;"), "{status}");
-    }
-
-    #[test]
     fn a_deadline_has_any_unit_and_a_malformed_one_is_ignored() {
-        let of =
-            |text: &str| deadline(&HeaderMap::from_iter([("grpc-timeout".parse().unwrap(), text.parse().unwrap())]));
-        assert_eq!(deadline(&HeaderMap::new()), None);
         for (text, expected) in [
             ("1H", Duration::from_hours(1)),
             ("2M", Duration::from_mins(2)),
@@ -279,10 +314,10 @@ mod tests {
             ("5u", Duration::from_micros(5)),
             ("99999999n", Duration::from_nanos(99_999_999)),
         ] {
-            assert_eq!(of(text), Some(expected), "{text}");
+            assert_eq!(timeout(text), Some(expected), "{text}");
         }
         for text in ["", "S", "1", "1s", "-1S", "+1S", "123456789S", "1 S", "1é"] {
-            assert_eq!(of(text), None, "{text}");
+            assert_eq!(timeout(text), None, "{text}");
         }
     }
 }

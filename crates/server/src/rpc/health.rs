@@ -1,66 +1,80 @@
 //! The health service of an endpoint (`grpc.health.v1.Health`).
 
-use http::{Request, Response};
-use http_body_util::Full;
-use hyper::body::Incoming;
-use tonic::Status;
-use tonic_health::ServingStatus;
-use tonic_health::pb::health_server::HealthServer;
-use tonic_health::server::{HealthReporter, HealthService};
-use tower_service::Service as _;
+use std::sync::Arc;
 
-use crate::admission::response_body::{CallGuard, Content, ResponseBody};
+use h2::RecvStream;
+use http::Request;
+use tokio::time::Instant;
+use tonic::Status;
+
+use crate::admission::response_body::{CallGuard, ResponseStream};
+use crate::drain::Phase;
 use crate::rpc::call::Peer;
 use crate::rpc::message;
 
-/// The health of the services of one endpoint.
-pub(crate) struct Health {
-    server: HealthServer<HealthService>,
-    reporter: HealthReporter,
+/// The full name of the service.
+pub(crate) const NAME: &str = "grpc.health.v1.Health";
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct HealthCheckRequest {
+    #[prost(string, tag = "1")]
+    service: String,
 }
 
-impl Health {
-    /// Reports `services` as SERVING.
-    pub(crate) async fn new(services: impl Iterator<Item = &'static str>) -> Self {
-        let reporter = HealthReporter::new();
-        for name in services {
-            reporter.set_service_status(name, ServingStatus::Serving).await;
-        }
-        let server = HealthServer::new(HealthService::from_health_reporter(reporter.clone()));
-        Self { server, reporter }
-    }
+#[derive(Clone, PartialEq, prost::Message)]
+struct HealthCheckResponse {
+    #[prost(int32, tag = "1")]
+    status: i32,
+}
 
-    /// Answers a request of the health service.
-    pub(crate) async fn answer(&self, request: Request<Incoming>, peer: &Peer) -> Response<ResponseBody> {
-        match self.try_answer(request, peer).await {
-            Ok(response) => response,
-            Err(status) => peer.response(message::failure(&status), None),
-        }
-    }
+const SERVING: HealthCheckResponse = HealthCheckResponse { status: 1 };
+const NOT_SERVING: HealthCheckResponse = HealthCheckResponse { status: 2 };
 
-    async fn try_answer(&self, request: Request<Incoming>, peer: &Peer) -> Result<Response<ResponseBody>, Status> {
-        let guard = if request.uri().path().ends_with("/Watch") {
+/// Answers a request of the service.
+pub(crate) async fn answer(peer: Arc<Peer>, request: Request<RecvStream>, mut response: ResponseStream) {
+    if let Err(status) = try_answer(&peer, request, &mut response).await {
+        response.send_headers(message::failure(&status), true);
+    }
+}
+
+async fn try_answer(peer: &Peer, request: Request<RecvStream>, response: &mut ResponseStream) -> Result<(), Status> {
+    let mut phase = peer.phase.clone();
+    match request.uri().path().strip_prefix('/').and_then(|path| path.strip_prefix(NAME)) {
+        Some("/Check") => {
+            let in_flight = peer.connection.begin_call()?;
+            read(peer, request).await?;
+            let health = if *phase.borrow() == Phase::Serving { SERVING } else { NOT_SERVING };
+            let guard = CallGuard { _in_flight: in_flight, _memory: None };
+            message::send(message::encode(&health)?, guard, response);
+        }
+        Some("/Watch") => {
             // A watch lasts until its client cancels it, so it must not protect its connection from eviction.
             let watch = peer.state.begin_health_watch();
-            let watch =
+            let _watch =
                 watch.ok_or_else(|| Status::unavailable("too many watches of the health service; use Check"))?;
-            CallGuard::Watch { _counted: watch }
-        } else {
-            CallGuard::Unary { _in_flight: peer.connection.begin_call()?, _memory: None }
-        };
-        let (parts, body) = request.into_parts();
-        let (body, _reservation) = peer.state.request_bodies.read(body).await?;
-        let answered = self.server.clone().call(Request::from_parts(parts, Full::new(body))).await;
-        let response = answered.unwrap_or_else(|never| match never {});
-        Ok(peer.response(response.map(Content::Other), Some(guard)))
-    }
-
-    /// Reports `services` as NOT_SERVING, and ends the watches.
-    pub(crate) async fn close(&self, services: impl Iterator<Item = &'static str>) {
-        let mut reporter = self.reporter.clone();
-        for name in services.chain([""]) {
-            reporter.set_service_status(name, ServingStatus::NotServing).await;
-            reporter.clear_service_status(name).await;
+            read(peer, request).await?;
+            let (serving, not_serving) = (message::encode(&SERVING)?, message::encode(&NOT_SERVING)?);
+            response.send_headers(message::headers(), false);
+            response.send(serving);
+            tokio::select! {
+                () = Phase::Draining.reached(&mut phase) => {}
+                () = response.reset() => return Ok(()),
+            }
+            response.send(not_serving);
+            response.send_trailers(message::ok());
         }
+        _ => return Err(Status::unimplemented(format!("{NAME} has no such RPC"))),
     }
+    Ok(())
+}
+
+/// Reads a request, and checks that the endpoint has the service that it names.
+async fn read(peer: &Peer, request: Request<RecvStream>) -> Result<(), Status> {
+    message::check_encoding(request.headers())?;
+    let (body, _reservation) = peer.state.request_bodies.read(&mut request.into_body(), Instant::now()).await?;
+    let HealthCheckRequest { service } = message::decode(body)?;
+    if service.is_empty() || peer.router.serves(&service) {
+        return Ok(());
+    }
+    Err(Status::not_found("service not registered"))
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use storage_ops::{ActiveRequest, Activity, Call, RequestState};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::server_state::ServerState;
 
@@ -27,7 +27,7 @@ pub(crate) async fn report(state: &ServerState) {
     let mut reported = Reported::default();
     loop {
         sleep(INTERVAL).await;
-        reported.log(&state.executor.activity(), state.since_start());
+        reported.log(&state.executor.activity(), state.since_start(Instant::now()));
     }
 }
 

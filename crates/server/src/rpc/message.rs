@@ -2,15 +2,16 @@
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use prost::Message;
 use tonic::Status;
 use tonic::metadata::MetadataValue;
 
 use crate::admission::limits::LARGEST_RESPONSE;
 use crate::admission::request_body::{PREFIX, check_length, declared_length};
-use crate::admission::response_body::Content;
+use crate::admission::response_body::{CallGuard, ResponseStream};
 
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 
 /// Refuses requests whose headers declare a compression; this server supports none.
@@ -65,24 +66,35 @@ pub(crate) fn encode(message: &impl Message) -> Result<Bytes, Status> {
     Ok(body.freeze())
 }
 
-/// Returns the response that carries an encoded message. Its status, OK, follows in the trailers.
-pub(crate) fn response(message: Bytes) -> Response<Content> {
-    with_headers(HeaderMap::with_capacity(1), Content::Message(message))
+/// Sends the only message of a response, and the status OK.
+pub(crate) fn send(message: Bytes, guard: CallGuard, response: &mut ResponseStream) {
+    response.send_headers(headers(), false);
+    response.send_holding(message, Some(guard));
+    response.send_trailers(ok());
 }
 
-/// Returns the response of a call that failed: a status and no message.
-pub(crate) fn failure(status: &Status) -> Response<Content> {
+/// Returns the headers of a response that has messages.
+pub(crate) fn headers() -> HeaderMap {
+    with_content_type(HeaderMap::with_capacity(1))
+}
+
+/// Returns the trailers with the status OK.
+pub(crate) fn ok() -> HeaderMap {
+    let mut trailers = HeaderMap::with_capacity(1);
+    trailers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
+    trailers
+}
+
+/// Returns the headers, and all, of the response to a call that failed.
+pub(crate) fn failure(status: &Status) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(4);
     status.add_header(&mut headers).expect("a status is encoded so that it is a valid header");
-    with_headers(headers, Content::End)
+    with_content_type(headers)
 }
 
-/// Returns a gRPC response with `headers`, which should have room for one more.
-fn with_headers(mut headers: HeaderMap, content: Content) -> Response<Content> {
+fn with_content_type(mut headers: HeaderMap) -> HeaderMap {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    let mut response = Response::new(content);
-    *response.headers_mut() = headers;
-    response
+    headers
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::smb::v1::smb_client::SmbClient;
 use prost::Message as _;
-use server::{Limits, NotReady, Unfinished};
+use server::{Limits, NotReady, Server, Unfinished};
 use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -81,11 +81,35 @@ async fn calls_that_outlast_the_drain_time_are_cut_off_and_counted() {
     let mut client = SmbClient::new(daemon.channel(SMB).await);
     let mapping = tokio::spawn(async move { client.new_smb_global_mapping(slow_mapping()).await });
     until(|| sim.running_jobs() == 1).await;
-    let executor = daemon.executor.clone();
+    let (executor, server) = (daemon.executor.clone(), daemon.server.clone());
     let (serving, _folder) = daemon.stop();
     assert_eq!(serving.await.expect("no panic"), Unfinished { calls: 1, operations: 1 });
+    assert_cut_off(&server);
     let status = mapping.await.expect("no panic").expect_err("it was cut off");
     assert!([Code::Unavailable, Code::Unknown, Code::Internal, Code::Cancelled].contains(&status.code()), "{status}");
+    finish_operations(&executor, &sim).await;
+}
+
+/// Asserts that the only failure is that of a call which the end of the server has cut off.
+fn assert_cut_off(server: &Server) {
+    let failures = server.metrics().status().failures;
+    let [failure] = &failures[..] else { panic!("{failures:?}") };
+    assert_eq!((failure.code, &*failure.message), ("Unavailable", "csi-proxy stopped before the call ended"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_a_second_signal_cuts_off_are_not_cancelled_by_their_callers() {
+    let sim = slow_node();
+    let daemon = draining_for(HANG_TIMEOUT).on(&sim);
+    let mut client = SmbClient::new(daemon.channel(SMB).await);
+    let mapping = tokio::spawn(async move { client.new_smb_global_mapping(slow_mapping()).await });
+    until(|| sim.running_jobs() == 1).await;
+    let (executor, server) = (daemon.executor.clone(), daemon.server.clone());
+    let (serving, _folder) = daemon.stop();
+    serving.abort();
+    mapping.await.expect("no panic").expect_err("it was cut off");
+    until(|| !server.metrics().status().failures.is_empty()).await;
+    assert_cut_off(&server);
     finish_operations(&executor, &sim).await;
 }
 

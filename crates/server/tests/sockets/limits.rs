@@ -256,7 +256,7 @@ async fn a_request_that_stays_incomplete_ends_only_its_call() {
     metric(&daemon, r#"csi_proxy_calls_refused_total{reason="message_late"} 4"#).await;
     daemon.counted(r#"grpc_server_handled_total{grpc_code="InvalidArgument",grpc_method="PathExists""#).await;
     assert_eq!(client.call(PATH_EXISTS, b"x").await, Ok(()));
-    metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 0"#).await;
+    metric(&daemon, r#"csi_proxy_calls{state="transferring"} 0"#).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -336,12 +336,12 @@ async fn a_connection_whose_client_reads_no_response_is_closed_and_holds_no_slot
         client.set_window(window).await;
         client.send("/v1.Disk/ListDiskIDs", b"").await;
         // Its window lets no response through. Answers to keepalive pings would not count either.
-        metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 1"#).await;
+        metric(&daemon, r#"csi_proxy_calls{state="transferring"} 1"#).await;
         assert!(path_exists(&daemon).await);
         client.closed().await;
         metric(&daemon, &format!(r#"csi_proxy_connections_closed_total{{reason="answer_not_taken"}} {}"#, window + 1))
             .await;
-        metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 0"#).await;
+        metric(&daemon, r#"csi_proxy_calls{state="transferring"} 0"#).await;
     }
     metric(&daemon, r#"csi_proxy_calls{state="running"} 0"#).await;
 }
@@ -355,7 +355,7 @@ async fn a_connection_whose_client_reads_no_error_is_closed() {
         let client = Client::new(daemon.stream(FILESYSTEM).await).await;
         client.flood(path).await;
     }
-    metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 0"#).await;
+    metric(&daemon, r#"csi_proxy_calls{state="transferring"} 0"#).await;
     assert!(path_exists(&daemon).await);
 }
 

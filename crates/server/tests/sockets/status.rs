@@ -1,5 +1,7 @@
 //! The status of a server: calls in progress, and the last failures.
 
+use std::time::Duration;
+
 use api::disk::v1::disk_client::DiskClient;
 use api::disk::v1::{GetDiskStatsRequest, PartitionDiskRequest};
 use api::filesystem::v1::PathExistsRequest;
@@ -52,12 +54,42 @@ async fn the_status_lists_running_calls_and_failures_without_users_and_passwords
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_query_about_what_does_not_exist_is_not_listed_as_a_failure() {
+async fn a_query_about_what_does_not_exist_is_no_failure() {
     let daemon = Daemon::on(&node());
     let mut disks = DiskClient::new(daemon.channel("csi-proxy-disk-v1").await);
     let query = disks.get_disk_stats(GetDiskStatsRequest { disk_number: 99 }).await.expect_err("it does not exist");
     let change = disks.partition_disk(PartitionDiskRequest { disk_number: 99 }).await.expect_err("it does not exist");
     assert_eq!([query.code(), change.code()], [Code::NotFound; 2]);
-    let listed: Vec<_> = daemon.server.metrics().status().failures.into_iter().map(|failure| failure.rpc).collect();
+    let status = daemon.server.metrics().status();
+    let listed: Vec<_> = status.failures.into_iter().map(|failure| failure.rpc).collect();
     assert_eq!(listed, ["/v1.Disk/PartitionDisk"]);
+    let failed: Vec<_> = status.rpcs.iter().map(|rpc| (rpc.rpc, rpc.succeeded, rpc.failed)).collect();
+    assert_eq!(failed, [("/v1.Disk/PartitionDisk", 0, 1), ("/v1.Disk/GetDiskStats", 1, 0)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_ends_at_its_deadline_is_never_cancelled_by_the_caller_and_names_its_object() {
+    let sim = slow_node();
+    let daemon = Daemon::on(&sim);
+    let client = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);
+    // The client and the daemon notice at nearly the same time that the deadline has passed.
+    let calls: Vec<_> = (0..16)
+        .map(|_| {
+            let mut client = client.clone();
+            let mut request = tonic::Request::new(slow_mapping());
+            request.set_timeout(Duration::from_millis(300));
+            tokio::spawn(async move { client.new_smb_global_mapping(request).await })
+        })
+        .collect();
+    for call in calls {
+        call.await.expect("no panic").expect_err("the server is slow");
+    }
+    let failures = || daemon.server.metrics().status().failures;
+    until(|| failures().iter().map(|failure| failure.count).sum::<u64>() == 16).await;
+    let [failure] = &failures()[..] else { panic!("{:?}", failures()) };
+    assert_eq!(failure.code, "DeadlineExceeded");
+    let message =
+        r"cannot map \\slow\share at C:\var\lib\kubelet\pods\smb: the caller's deadline of 300.0ms has passed; ";
+    assert!(failure.message.starts_with(message), "{}", failure.message);
+    finish_operations(&daemon.executor, &sim).await;
 }

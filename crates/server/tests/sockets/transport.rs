@@ -247,6 +247,10 @@ async fn health_is_reported_for_the_services_of_the_endpoint() {
     }
     assert_eq!(check(FILESYSTEM, "v1.Disk").await, Err(Code::NotFound));
     assert_eq!(check("csi-proxy-v1", "v1.Disk").await, Ok(ServingStatus::Serving));
+    for path in ["/grpc.health.v1.Health/x/Check", "/grpc.health.v1.Health", "/grpc.health.v1.Health/check"] {
+        let refused = dynamic_client::call(&daemon.channel(FILESYSTEM).await, path, Vec::new()).await;
+        assert_eq!(refused.expect_err(path).code(), Code::Unimplemented);
+    }
 }
 
 #[tokio::test]

@@ -82,6 +82,14 @@ pub(crate) fn name_of(handle: &dyn Handle) -> OsResult<Option<String>> {
     Ok((!name.is_empty() && name != "RAW").then_some(name))
 }
 
+/// Returns whether files and directories of the file system of `handle` can have reparse points, and so be links.
+pub(crate) fn has_reparse_points(handle: &dyn Handle) -> OsResult<bool> {
+    let mut answer = [0; FsAttributeInformation::NAME_OFFSET + 64];
+    let filled = handle.query_fs(FsInfo::Attribute, &mut answer)?;
+    let head: Option<FsAttributeInformation> = answer.get(..filled).and_then(|answer| buffer::at(answer, 0));
+    Ok(head.ok_or(OsError::GEN_FAILURE)?.attributes & FsAttributeInformation::SUPPORTS_REPARSE_POINTS != 0)
+}
+
 /// Queries the sizes of a mounted file system and of its clusters and sectors.
 pub(crate) fn full_size(handle: &dyn Handle) -> OsResult<FsFullSizeInformation> {
     let mut size = FsFullSizeInformation::new_zeroed();

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::executor::Executor;
 use crate::executor::progress::{Call, LockWaitCount, Request, Stage};
 use crate::scheduling::locks::{KeyUse, QueuedRequest};
+use crate::scheduling::quotas::Holder;
 use crate::scheduling::worker_pools::PoolUse;
 use crate::scheduling::{LockKey, PoolKind};
 use crate::sync::lock;
@@ -44,8 +45,8 @@ pub enum RequestState {
     Starting,
     /// The request waits for the lock of this object, which an earlier request has.
     WaitingForLock(LockKey),
-    /// The request waits for a thread of this pool.
-    WaitingForThread(PoolKind),
+    /// The request waits for a thread of a pool: in words, for what.
+    WaitingForThread(String),
     /// The request runs on a thread of this pool or, if it reads local files, on a thread of the runtime.
     Running(PoolKind),
     /// The request waits for the result of an equal request that it has joined: the number of the call of that request.
@@ -57,7 +58,7 @@ impl fmt::Display for RequestState {
         match self {
             Self::Starting => f.write_str("starting"),
             Self::WaitingForLock(key) => write!(f, "waiting for lock {key}"),
-            Self::WaitingForThread(pool) => write!(f, "waiting for a thread of pool {}", pool.name()),
+            Self::WaitingForThread(wait) => f.write_str(wait),
             Self::Running(_) => f.write_str("running"),
             Self::Joined(Some(call)) => write!(f, "sharing the result of call {call}"),
             Self::Joined(None) => f.write_str("sharing the result of another request"),
@@ -88,7 +89,7 @@ impl Executor {
             operation: request.work.name(),
             description: request.work.describe(),
             has_caller: request.has_caller,
-            state: state(request, &requests, &keys),
+            state: self.state(request, &requests, &keys),
         };
         let lock = |key: &KeyUse| {
             let call = |request: &QueuedRequest| request.call;
@@ -117,22 +118,26 @@ impl Executor {
     pub fn coalesced_requests(&self) -> u64 {
         self.requests.shared()
     }
-}
 
-fn state(request: &Request, all: &[(u64, Request)], keys: &[KeyUse]) -> RequestState {
-    if let Some(shared) = request.shares {
-        let other = all.binary_search_by_key(&shared, |(number, _)| *number).ok();
-        return RequestState::Joined(other.and_then(|at| all[at].1.call).map(|call| call.number));
-    }
-    match request.work.stage() {
-        Stage::Requested => RequestState::Starting,
-        Stage::WaitingForThread(pool) => RequestState::WaitingForThread(pool),
-        Stage::Running(pool) => RequestState::Running(pool),
-        Stage::WaitingForLocks(number) => {
-            let is_awaited = |key: &&KeyUse| key.waiting.iter().any(|request| request.number == number);
-            keys.iter()
-                .find(is_awaited)
-                .map_or(RequestState::Starting, |key| RequestState::WaitingForLock(key.key.clone()))
+    fn state(&self, request: &Request, all: &[(u64, Request)], keys: &[KeyUse]) -> RequestState {
+        if let Some(shared) = request.shares {
+            let other = all.binary_search_by_key(&shared, |(number, _)| *number).ok();
+            return RequestState::Joined(other.and_then(|at| all[at].1.call).map(|call| call.number));
+        }
+        match request.work.stage() {
+            Stage::Requested => RequestState::Starting,
+            Stage::WaitingForThread(pool) => {
+                let client = request.call.map(|call| call.client);
+                let holder = Holder { resource: request.work.resource(), client, is_exempt: false };
+                RequestState::WaitingForThread(self.pools.wait(pool, &holder))
+            }
+            Stage::Running(pool) => RequestState::Running(pool),
+            Stage::WaitingForLocks(number) => {
+                let is_awaited = |key: &&KeyUse| key.waiting.iter().any(|request| request.number == number);
+                keys.iter()
+                    .find(is_awaited)
+                    .map_or(RequestState::Starting, |key| RequestState::WaitingForLock(key.key.clone()))
+            }
         }
     }
 }

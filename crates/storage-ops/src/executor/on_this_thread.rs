@@ -4,6 +4,7 @@ use std::pin::pin;
 
 use crate::error::{Error, OperationError, OperationResult};
 use crate::executor::operation::{MAX_RUNS, Operation, conclude};
+use crate::executor::progress::Requester;
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::scheduling::locks::Guard;
@@ -13,7 +14,7 @@ use crate::sync::Arc;
 impl Node {
     /// Runs `operation` on this thread and blocks until it has ended.
     pub fn run<O: Operation>(&self, operation: &O) -> Result<O::Output, Error> {
-        conclude(self, operation, self.result_of(operation))
+        conclude(self, operation, Requester::default(), self.result_of(operation))
     }
 
     fn result_of<O: Operation>(&self, operation: &O) -> OperationResult<O::Output> {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::Hash;
 
 use crate::error::{Error, OperationResult};
+use crate::executor::progress::Requester;
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::scheduling::{LockKey, PoolKind, Resource, RunResult};
@@ -61,11 +62,12 @@ pub(crate) const MAX_RUNS: usize = 6;
 pub(crate) fn conclude<O: Operation>(
     node: &Node,
     operation: &O,
+    requester: Requester,
     result: OperationResult<O::Output>,
 ) -> Result<O::Output, Error> {
     result.map_err(|error| {
         let error = Error::new(O::NAME, operation.describe(), error);
-        node.refused_links.record(&error);
+        node.refused_links.record(&error, || requester.span());
         error
     })
 }

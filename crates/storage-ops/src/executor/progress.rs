@@ -4,13 +4,15 @@
 //!
 //! [`Executor::activity`]: crate::Executor::activity
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tracing::{Span, field};
+
 use crate::executor::operation::Operation;
-use crate::scheduling::PoolKind;
 use crate::scheduling::quotas::ClientId;
+use crate::scheduling::{PoolKind, Resource};
 use crate::sync::Arc;
 
 /// The call that requests an operation. The executor reports it unchanged in
@@ -27,12 +29,33 @@ pub struct Call {
     pub began: Duration,
 }
 
+impl Call {
+    /// Returns the current span, or a new one that adds the call to each line of the log.
+    ///
+    /// A span costs three allocations. A call therefore has none until the log gets a line, or another thread goes on with
+    /// the call: most calls are reads that succeed at once and log nothing. The first use of a fallback in such a read is
+    /// logged without its call.
+    pub fn span(&self) -> Span {
+        let current = Span::current();
+        if !current.is_none() {
+            return current;
+        }
+        tracing::info_span!("call", id = self.number, rpc = self.label, object = field::Empty)
+    }
+}
+
 /// Who requests an operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Requester {
     /// The client, whose share of the threads limits the operation.
     pub(crate) client: Option<ClientId>,
     pub(crate) call: Option<Call>,
+}
+
+impl Requester {
+    pub(crate) fn span(&self) -> Span {
+        self.call.map_or_else(Span::current, |call| call.span())
+    }
 }
 
 impl From<ClientId> for Requester {
@@ -79,6 +102,7 @@ impl<O> Tracked<O> {
 pub(crate) trait Work: Send + Sync {
     fn name(&self) -> &'static str;
     fn describe(&self) -> String;
+    fn resource(&self) -> Option<Resource>;
     fn stage(&self) -> Stage;
 }
 
@@ -89,6 +113,10 @@ impl<O: Operation> Work for Tracked<O> {
 
     fn describe(&self) -> String {
         self.operation.describe()
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        self.operation.resource()
     }
 
     fn stage(&self) -> Stage {
@@ -123,9 +151,16 @@ pub(crate) struct Requests(Mutex<Table>);
 #[derive(Default)]
 struct Table {
     next: u64,
-    requests: HashMap<u64, Request>,
+    /// In the order of their numbers. Most end in about this order, and then few others move.
+    requests: VecDeque<(u64, Request)>,
     /// How many requests have shared the result of another.
     shared: u64,
+}
+
+impl Table {
+    fn position(&self, number: u64) -> Option<usize> {
+        self.requests.binary_search_by_key(&number, |(number, _)| *number).ok()
+    }
 }
 
 impl Requests {
@@ -135,28 +170,29 @@ impl Requests {
         let number = table.next;
         table.next += 1;
         table.shared += u64::from(shares.is_some());
-        table.requests.insert(number, Request { call, has_caller: true, shares, work });
+        table.requests.push_back((number, Request { call, has_caller: true, shares, work }));
         number
     }
 
     pub(crate) fn remove(&self, number: u64) {
-        let removed = lock(&self.0).requests.remove(&number);
+        let mut table = lock(&self.0);
+        let removed = table.position(number).and_then(|at| table.requests.remove(at));
+        drop(table);
         // Dropped without the lock.
         drop(removed);
     }
 
     /// Notes that no caller waits for the result of a request any more, if the request is still in progress.
     pub(crate) fn caller_left(&self, number: u64) {
-        if let Some(request) = lock(&self.0).requests.get_mut(&number) {
-            request.has_caller = false;
+        let mut table = lock(&self.0);
+        if let Some(at) = table.position(number) {
+            table.requests[at].1.has_caller = false;
         }
     }
 
     /// Returns all requests in the order of their arrival.
     pub(crate) fn all(&self) -> Vec<(u64, Request)> {
-        let mut all: Vec<_> = lock(&self.0).requests.iter().map(|(number, one)| (*number, one.clone())).collect();
-        all.sort_unstable_by_key(|(number, _)| *number);
-        all
+        lock(&self.0).requests.iter().cloned().collect()
     }
 
     /// Returns how many requests have shared the result of another.

@@ -39,7 +39,7 @@ impl WmiCalls {
         let usage = calls.entry(key).or_default();
         usage.calls += 1;
         usage.failures += u64::from(has_failed);
-        usage.time += took;
+        usage.time = usage.time.saturating_add(took);
     }
 
     pub(crate) fn counts(&self) -> Vec<WmiCallCount> {
@@ -78,5 +78,15 @@ mod tests {
             time: second * u32::try_from(calls).unwrap(),
         };
         assert_eq!(calls.counts(), [count("MSFT_Disk", "query", 2, 1), count("other", "Online", 1, 0)]);
+    }
+
+    #[test]
+    fn the_sum_of_long_times_does_not_overflow() {
+        // The clock of a simulated process that has died shows the last time there is.
+        let calls = WmiCalls::default();
+        for _ in 0..2 {
+            calls.add("MSFT_Disk", "query", true, Duration::MAX);
+        }
+        assert_eq!(calls.counts()[0].time, Duration::MAX);
     }
 }

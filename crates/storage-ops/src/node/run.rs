@@ -121,24 +121,25 @@ impl<'a> Run<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
     use std::sync::Arc;
-    use std::task::{Context, Poll, Waker};
 
     use super::Run;
     use crate::scheduling::locks::Locks;
+    use crate::scheduling::pool_kind::PoolSet;
     use crate::scheduling::{OperationContext, PoolKind, Rerun, RunResult, Stop};
     use crate::{Config, Node};
 
     #[test]
     fn a_wait_for_volumes_does_not_occupy_a_thread_for_disks() {
         let node = Node::new(os_sim::node().build().process(), Config::default());
-        let mut lock = pin!(Locks::default().acquire(Vec::new()));
-        let Poll::Ready(guard) = lock.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { panic!("no key") };
-        let guard = Arc::new(guard);
+        let guard = Arc::new(Locks::default().none());
         // Runs `looks` looks until something has arrived.
         let wait = |pools: &[PoolKind], looks: u32| -> RunResult<bool> {
-            let ctx = OperationContext::new(Arc::clone(&guard), None, Some(pools.to_vec()));
+            let ctx = OperationContext::new(
+                Arc::clone(&guard),
+                None,
+                Some(pools.iter().fold(PoolSet::default(), |set, pool| set.with(*pool))),
+            );
             let mut count = 0;
             let arrived = Run::new(&node, &ctx).poll_arrival(|| {
                 count += 1;

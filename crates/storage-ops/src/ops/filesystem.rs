@@ -293,6 +293,10 @@ impl Operation for IsSymlink {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<bool> {
+        let lookup = run.node().directories.lookup();
+        if let Some(found) = lookup.query(run.host(), &self.path) {
+            return Ok(found.map(|()| false)?);
+        }
         let path = self.path.to_nt();
         let found = open_itself(run, &self.path)??;
         if self.path.asks_for_directory() {
@@ -302,8 +306,7 @@ impl Operation for IsSymlink {
             None | Some(Link::Other) => return Ok(false),
             Some(link) => link,
         };
-        let at_once =
-            link.plain_host_path().and_then(|target| run.node().directories.lookup().open(run.host(), &target));
+        let at_once = link.plain_host_path().and_then(|target| lookup.open(run.host(), &target));
         let target = if let Some(outcome) = at_once {
             outcome
         } else {

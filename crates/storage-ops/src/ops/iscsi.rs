@@ -3,15 +3,17 @@
 //! Windows knows a target by its name alone, not by its portal. A session belongs to a request only if one of its
 //! connections leads to the portal of the request.
 
-use std::net::IpAddr;
-
-use os::{Instance, MethodCall, Namespace, OsError, Secret, Value};
+use os::{Instance, Namespace, OsError, Secret, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
-use crate::provider::wmi::{call, query, quote};
+use crate::provider::msft_iscsi::{
+    allow, associated, connections_of, connections_to, created_session, discovered_target, disks_of, find_portal,
+    find_target, if_known, invoke, is_connected, same_session, sessions_of, target_path, targets_of,
+};
+use crate::provider::wmi::query;
 use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed, failed_precondition};
 use crate::types::{Authentication, DiskNumber, Iqn, TargetPortal};
 
@@ -33,110 +35,6 @@ impl TargetPortal {
             _ => Ok(()),
         }
     }
-
-    fn arguments(&self) -> Vec<(&'static str, Value)> {
-        vec![
-            ("TargetPortalAddress", Value::Text(self.address.clone())),
-            ("TargetPortalPortNumber", Value::U32(self.port.into())),
-        ]
-    }
-
-    fn condition(&self) -> String {
-        format!("TargetPortalAddress = {} AND TargetPortalPortNumber = {}", quote(&self.address), self.port)
-    }
-
-    /// Returns whether a connection leads to this portal. A connection has an address, so a portal that is given by name
-    /// is compared by its port alone.
-    fn is_end_of(&self, connection: &Instance) -> bool {
-        let is_same = match ip_address(&self.address) {
-            Some(own) => connection.text("TargetAddress").and_then(ip_address) == Some(own),
-            None => true,
-        };
-        is_same && connection.u32("TargetPortNumber") == Some(self.port.into())
-    }
-}
-
-/// Parses an IP address, with or without brackets. Ignores the zone, by which only the node distinguishes its networks.
-fn ip_address(text: &str) -> Option<IpAddr> {
-    let text = text.trim_start_matches('[').trim_end_matches(']').split('%').next()?;
-    text.parse::<IpAddr>().ok().map(|address| address.to_canonical())
-}
-
-/// Calls a method of the initiator.
-fn invoke(run: Run<'_>, path: &str, method: &str, arguments: &[(&str, Value)]) -> OperationResult<()> {
-    let timeout = run.timeouts().change;
-    let method_call = MethodCall::new(Namespace::Iscsi, path, method, arguments);
-    let code = match call(run, &method_call, timeout) {
-        Ok(returned) if returned.code == 0 => return Ok(()),
-        Ok(returned) => OsError(returned.code),
-        Err(OperationError { code: Some(code), .. }) if is_of_initiator(code) => code,
-        Err(error) => return Err(error),
-    };
-    let error = OperationError::of(code, format!("the iSCSI initiator refused {method}"));
-    Err(error.with_kind(Kind::FailedPrecondition))
-}
-
-/// Returns whether the initiator has returned the code (`ISDSC_...`).
-fn is_of_initiator(code: OsError) -> bool {
-    code.0 >> 16 == 0xefff
-}
-
-/// Ignores an error with `code`, with which the initiator says that the change is made already, if `is_made`.
-fn allow(
-    code: OsError,
-    outcome: OperationResult<()>,
-    is_made: impl FnOnce() -> OperationResult<bool>,
-) -> OperationResult<()> {
-    match outcome {
-        Err(error) if error.code == Some(code) && is_made()? => Ok(()),
-        outcome => outcome,
-    }
-}
-
-fn find_portal(run: Run<'_>, portal: &TargetPortal) -> OperationResult<Option<Instance>> {
-    let wql = format!("SELECT * FROM MSFT_iSCSITargetPortal WHERE {}", portal.condition());
-    Ok(query(run, Namespace::Iscsi, &wql)?.into_iter().next())
-}
-
-fn find_target(run: Run<'_>, iqn: &Iqn) -> OperationResult<Option<Instance>> {
-    let wql = format!("SELECT * FROM MSFT_iSCSITarget WHERE NodeAddress = {}", quote(iqn.as_str()));
-    Ok(query(run, Namespace::Iscsi, &wql)?.into_iter().next())
-}
-
-fn sessions_of(run: Run<'_>, iqn: &Iqn) -> OperationResult<Vec<Instance>> {
-    let wql = format!("SELECT * FROM MSFT_iSCSISession WHERE TargetNodeAddress = {}", quote(iqn.as_str()));
-    query(run, Namespace::Iscsi, &wql)
-}
-
-/// Returns the instances of `class` that `association` associates with an object.
-fn associated(run: Run<'_>, object: &Instance, association: &str, class: &str) -> OperationResult<Vec<Instance>> {
-    let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = {association} ResultClass = {class}", object.path);
-    query(run, Namespace::Iscsi, &wql)
-}
-
-fn targets_of(run: Run<'_>, portal: &Instance) -> OperationResult<Vec<Instance>> {
-    associated(run, portal, "MSFT_iSCSITargetToiSCSITargetPortal", "MSFT_iSCSITarget")
-}
-
-fn connections_of(run: Run<'_>, session: &Instance) -> OperationResult<Vec<Instance>> {
-    associated(run, session, "MSFT_iSCSISessionToiSCSIConnection", "MSFT_iSCSIConnection")
-}
-
-/// Finds a discovered target of a portal that was added.
-fn discovered_target(run: Run<'_>, portal: &TargetPortal, iqn: &Iqn) -> OperationResult<Instance> {
-    let added = find_portal(run, portal)?.ok_or_else(|| {
-        OperationError::not_found(format!("the target portal {portal} is not known; add it with AddTargetPortal"))
-    })?;
-    let is_it =
-        |target: &Instance| target.text("NodeAddress").is_some_and(|name| name.eq_ignore_ascii_case(iqn.as_str()));
-    targets_of(run, &added)?.into_iter().find(is_it).ok_or_else(|| {
-        let reason = format!("the target {iqn} is not known at the portal; discover it with DiscoverTargetPortal");
-        OperationError::not_found(reason)
-    })
-}
-
-fn is_connected(target: &Instance) -> bool {
-    target.bool("IsConnected") == Some(true)
 }
 
 /// Adds a target portal to the initiator. Succeeds without a change if the portal has already been added.
@@ -180,7 +78,8 @@ impl Operation for AddTargetPortal {
                 let _ = invoke(run, &portal.path, "Remove", &self.portal.arguments());
             }
         }
-        Ok(added?)
+        added?;
+        Ok(())
     }
 }
 
@@ -217,7 +116,7 @@ impl Operation for DiscoverTargetPortal {
         let portal = find_portal(run, &self.portal)?
             .ok_or_else(|| OperationError::not_found("the portal is not known; add it with AddTargetPortal"))?;
         invoke(run, &portal.path, "Update", &self.portal.arguments())?;
-        let targets = targets_of(run, &portal)?;
+        let targets = targets_of(run, &portal.path)?;
         Ok(targets.iter().filter_map(|target| target.text("NodeAddress")).map(str::to_owned).collect())
     }
 }
@@ -254,7 +153,8 @@ impl Operation for RemoveTargetPortal {
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         let Some(portal) = find_portal(run, &self.portal)? else { return Ok(()) };
         let removed = invoke(run, &portal.path, "Remove", &self.portal.arguments());
-        Ok(allow(OsError::ISDSC_PORTAL_NOT_FOUND, removed, || Ok(find_portal(run, &self.portal)?.is_none()))?)
+        allow(OsError::ISDSC_PORTAL_NOT_FOUND, removed, || Ok(find_portal(run, &self.portal)?.is_none()))?;
+        Ok(())
     }
 }
 
@@ -335,11 +235,18 @@ impl Operation for ConnectTarget {
             arguments.push(("ChapSecret", Value::Secret(self.secret.clone())));
         }
         let connected = invoke(run, "MSFT_iSCSITarget", "Connect", &arguments);
-        allow(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN, connected, || self.has_session(run))?;
+        let returned = allow(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN, connected, || self.has_session(run))?;
+        let session = created_session(&returned);
         // Drivers list the disks next, without a retry. A target without disks is not an error.
-        let has_disks =
-            || -> OperationResult<_> { Ok((!disks_of(run, &target, &self.portal)?.is_empty()).then_some(())) };
-        run.host().poll(run.timeouts().arrival, has_disks)?;
+        run.host().poll(run.timeouts().arrival, || -> OperationResult<_> {
+            if let Some(session) = &session
+                && !if_known(associated(run, session, "MSFT_iSCSISessionToDisk", "MSFT_Disk"))?.is_empty()
+            {
+                return Ok(Some(()));
+            }
+            let disks = disks_of(run, &connections_to(run, &self.portal, &target.path)?)?;
+            Ok((!disks.is_empty()).then_some(()))
+        })?;
         Ok(())
     }
 }
@@ -412,21 +319,23 @@ impl Operation for DisconnectTarget {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
-        let Some(target) = find_target(run, &self.iqn)?.filter(is_connected) else { return Ok(()) };
         let sessions = sessions_of(run, &self.iqn)?;
-        for session in &sessions {
-            let connections = connections_of(run, session)?;
-            // A session without a connection may belong to the portal: its target does not answer.
-            if !connections.is_empty() && !connections.iter().any(|connection| self.portal.is_end_of(connection)) {
-                continue;
-            }
-            end_persistence(run, session)?;
-            log_out(run, &target, session)?;
-        }
-        // The target may have been disconnected since.
         if sessions.is_empty() && find_target(run, &self.iqn)?.as_ref().is_some_and(is_connected) {
             let reason = "the target is connected, but Windows lists no session to log out of";
             return failed_precondition(reason);
+        }
+        for session in &sessions {
+            let connections = connections_of(run, session)?;
+            // A session without a connection may belong to the portal: its target does not answer.
+            let is_of_portal = match &connections[..] {
+                [] => find_target(run, &self.iqn)?.as_ref().is_some_and(is_connected),
+                connections => connections.iter().any(|connection| self.portal.is_end_of(connection)),
+            };
+            if !is_of_portal {
+                continue;
+            }
+            end_persistence(run, session)?;
+            log_out(run, &self.iqn, session)?;
         }
         Ok(())
     }
@@ -434,13 +343,6 @@ impl Operation for DisconnectTarget {
 
 /// The most registrations of one session that are taken back. Windows restores a session once for each.
 const MAX_REGISTRATIONS: usize = 8;
-
-/// Finds a session again. Returns `None` if it has ended.
-fn same_session(run: Run<'_>, session: &Instance) -> OperationResult<Option<Instance>> {
-    let id = session.text("SessionIdentifier").unwrap_or_default();
-    let wql = format!("SELECT * FROM MSFT_iSCSISession WHERE SessionIdentifier = {}", quote(id));
-    Ok(query(run, Namespace::Iscsi, &wql)?.into_iter().next())
-}
 
 /// Makes Windows not restore a session after a restart.
 fn end_persistence(run: Run<'_>, session: &Instance) -> OperationResult<()> {
@@ -456,22 +358,23 @@ fn end_persistence(run: Run<'_>, session: &Instance) -> OperationResult<()> {
 }
 
 /// Ends a session. Windows refuses that for as long as it uses a device of the session, such as a new disk.
-fn log_out(run: Run<'_>, target: &Instance, session: &Instance) -> OperationResult<()> {
+fn log_out(run: Run<'_>, iqn: &Iqn, session: &Instance) -> OperationResult<()> {
     const BUSY: [OsError; 2] = [OsError::ISDSC_SESSION_BUSY, OsError::ISDSC_DEVICE_BUSY_ON_SESSION];
     let id = session.text("SessionIdentifier").unwrap_or_default();
     let arguments = [("SessionIdentifier", Value::Text(id.to_owned()))];
+    // Windows may spell the name otherwise than the request.
+    let target = target_path(session.text("TargetNodeAddress").unwrap_or(iqn.as_str()));
     let mut busy = None;
-    let ended =
-        run.host().poll(run.timeouts().arrival, || match invoke(run, &target.path, "Disconnect", &arguments) {
-            Err(error) if error.code.is_some_and(|code| BUSY.contains(&code)) => {
-                busy = Some(error);
-                Ok(None)
-            }
-            outcome => {
-                let has_ended = || Ok(same_session(run, session)?.is_none());
-                allow(OsError::ISDSC_INVALID_SESSION_ID, outcome, has_ended).map(Some)
-            }
-        })?;
+    let ended = run.host().poll(run.timeouts().arrival, || match invoke(run, &target, "Disconnect", &arguments) {
+        Err(error) if error.code.is_some_and(|code| BUSY.contains(&code)) => {
+            busy = Some(error);
+            Ok(None)
+        }
+        outcome => {
+            let has_ended = || Ok(same_session(run, session)?.is_none());
+            allow(OsError::ISDSC_INVALID_SESSION_ID, outcome, has_ended).map(|_| Some(()))
+        }
+    })?;
     match (ended, busy) {
         (None, Some(error)) => Err(error),
         _ => Ok(()),
@@ -501,23 +404,19 @@ impl Operation for GetTargetDisks {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
+        // A connection with the address of the portal tells that the portal offers the target. A name is not compared.
+        if self.portal.has_ip_address() {
+            let connections = if_known(connections_to(run, &self.portal, &target_path(self.iqn.as_str())))?;
+            if !connections.is_empty() {
+                return Ok(disks_of(run, &connections)?);
+            }
+        }
         let target = discovered_target(run, &self.portal, &self.iqn)?;
-        if is_connected(&target) { Ok(disks_of(run, &target, &self.portal)?) } else { Ok(Vec::new()) }
+        if !is_connected(&target) {
+            return Ok(Vec::new());
+        }
+        Ok(disks_of(run, &connections_to(run, &self.portal, &target.path)?)?)
     }
-}
-
-/// Returns the disks of the connections that lead from the sessions of a target to the portal.
-fn disks_of(run: Run<'_>, target: &Instance, portal: &TargetPortal) -> OperationResult<Vec<DiskNumber>> {
-    let mut disks = Vec::new();
-    let connections = associated(run, target, "MSFT_iSCSITargetToiSCSIConnection", "MSFT_iSCSIConnection")?;
-    for connection in connections.iter().filter(|connection| portal.is_end_of(connection)) {
-        let found = associated(run, connection, "MSFT_iSCSIConnectionToDisk", "MSFT_Disk")?;
-        disks.extend(found.iter().filter_map(|disk| disk.u32("Number")).map(DiskNumber));
-    }
-    disks.sort_unstable();
-    // Several connections may lead to the same disk.
-    disks.dedup();
-    Ok(disks)
 }
 
 /// Sets the CHAP secret with which targets authenticate to this initiator.
@@ -546,37 +445,7 @@ impl Operation for SetMutualChapSecret {
             return failed(OperationError::invalid("the CHAP secret must have 12 to 16 bytes"));
         }
         let arguments = [("ChapSecret", Value::Secret(self.secret.clone()))];
-        Ok(invoke(run, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use os::{Instance, Value};
-
-    use crate::types::TargetPortal;
-
-    #[test]
-    fn a_connection_leads_to_the_portal_of_its_address_and_port() {
-        let is_end = |portal: &str, address: &str, port: u32| {
-            let properties = [("TargetAddress", Value::Text(address.into())), ("TargetPortNumber", Value::U32(port))];
-            let properties = properties.map(|(name, value)| (name.to_owned(), value)).into();
-            TargetPortal::parse(portal, 860).unwrap().is_end_of(&Instance { path: String::new(), properties })
-        };
-        for (portal, address) in [
-            ("10.0.0.5", "10.0.0.5"),
-            ("::ffff:10.0.0.5", "10.0.0.5"),
-            ("FD00:0::1", "fd00::1"),
-            ("[fd00::1]", "fd00::1"),
-            ("fe80::1%4", "fe80::1"),
-            ("storage.test", "10.0.0.5"),
-        ] {
-            assert!(is_end(portal, address, 860) && !is_end(portal, address, 3260), "{portal}");
-        }
-        for (portal, address) in
-            [("10.0.0.5", "10.0.0.50"), ("fd00::1", "fd00::2"), ("10.0.0.5", ""), ("10.0.0.5", "x")]
-        {
-            assert!(!is_end(portal, address, 860), "{portal} {address}");
-        }
+        invoke(run, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)?;
+        Ok(())
     }
 }

@@ -1,11 +1,16 @@
-//! Opening a whole path below a directory in one call, which fails if it would have to follow a link.
+//! Looking up a whole path in one call, which fails if it would have to follow a link.
 //!
-//! The flag `OBJ_DONT_REPARSE` requests this. A system that does not know the flag, such as Windows before 10 1507, may
-//! ignore it or refuse the call. Therefore Windows must prove first that it honours the flag: when the daemon starts,
-//! it opens paths through links that every installation of Windows has, for their attributes only. The answer
+//! Two calls do so. A query returns the attributes of the object at an absolute path without a handle. An open opens a path
+//! below a directory. Both have the flag `OBJ_DONT_REPARSE`. A system that does not know the flag, such as Windows before
+//! 10 1507, may ignore it or refuse the call. Therefore Windows must prove for each call first that it honours the flag:
+//! when the daemon starts, it makes the call for paths through links that every installation of Windows has. The answer
 //! `REPARSE_POINT_ENCOUNTERED` is the proof: a system that ignores the flag does not return it. After every other
-//! answer, or if Windows follows one of the links, the daemon opens all paths component by component. Wine accepts the
-//! flag, but has no such links and therefore proves nothing.
+//! answer, or if Windows follows one of the links, the daemon does not use the call, and opens all paths component by
+//! component. Wine accepts the flag, but has no such links and therefore proves nothing.
+//!
+//! The query names the system volume by its device, as Windows names the root directory of that volume: a drive letter is a
+//! link of the object manager. The query needs no proof if there can be no link on the system volume, because its file system
+//! has no reparse points. Wine says so of its volumes. Wine queries no path of a device, but one with a drive letter.
 //!
 //! One proof is enough for all volumes. A file system does not follow a link itself but returns `STATUS_REPARSE` to the I/O
 //! manager of the kernel, which parses the rest of the path, and which refuses instead if the flag is set. On a share the
@@ -13,13 +18,16 @@
 //! what it shares.
 //!
 //! Two answers of such a call are used: success, which means that no link is above the object; and `FILE_NOT_FOUND` or
-//! `PATH_NOT_FOUND`, which means that no link is above the missing component. After every other answer, the path is
-//! opened component by component, so that the error names the component.
+//! `PATH_NOT_FOUND`, which means that no link is above the missing component. After every other answer, and if the query finds
+//! a link, the path is opened: in one call if that suffices, else component by component, so that the error names the
+//! component.
 
 use std::sync::OnceLock;
 
-use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, U16Str, U16String};
+use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT};
+use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, U16Str, U16String};
 
+use crate::devices::file_system;
 use crate::error_class::ErrorClass;
 use crate::host::{Fallback, Host};
 use crate::paths::opening::OPEN_NOFOLLOW;
@@ -32,19 +40,22 @@ const THROUGH_LINKS: [&str; 2] = [r"Documents and Settings\All Users", r"Users\A
 /// Stands for a call that succeeded where it had to fail.
 const SUCCESS: OsError = OsError(0);
 
-/// Opens whole paths, if Windows has proved that it can do so without following links.
+/// Looks up whole paths, if Windows has proved that it can do so without following links.
 pub(crate) struct PathLookup {
     system_drive: char,
     /// Not set before the test.
     tested: OnceLock<Tested>,
 }
 
-enum Tested {
-    /// The flag is honoured. The root directory of the system drive stays open: its volume is never dismounted while
-    /// Windows runs, so the handle is as good as a new one.
-    Honoured(Box<dyn Handle>),
-    /// The flag is not known to be honoured, because of this answer.
-    Unproved(OsError),
+/// What Windows has proved for each call, or the answer that is no proof.
+///
+/// Both concern the system volume, which Windows refuses to dismount, so that its root directory and its name stay what they are
+/// (`VOL-34` in docs/facts.md).
+struct Tested {
+    /// The root directory of the system drive, below which paths are opened.
+    open: OsResult<Box<dyn Handle>>,
+    /// The path of that directory, below which paths are queried.
+    query: OsResult<NtPath>,
 }
 
 impl PathLookup {
@@ -52,32 +63,46 @@ impl PathLookup {
         Self { system_drive, tested: OnceLock::new() }
     }
 
-    /// Tests whether Windows honours the flag. Reads nothing but whether paths exist. Does not block other calls.
+    /// Tests which calls refuse links. Reads nothing but whether paths exist. Does not block other calls.
     pub(crate) fn test(&self, host: &Host) {
-        let tested = self.find_proof(host).map_or_else(Tested::Unproved, Tested::Honoured);
-        if let Tested::Unproved(code) = tested {
-            tracing::info!(%code, "single-call path lookup is disabled: Windows did not prove that it refuses links");
-        }
+        let root = open_root(host, &NtPath::drive_root(self.system_drive));
+        let query = root.as_ref().map_err(|code| *code).and_then(|root| self.find_name(host, &**root));
+        let open = root.and_then(|root| prove(|path| root.open_below(path, &OPEN_NOFOLLOW).map(drop)).map(|()| root));
         // A second test changes nothing.
-        let _ = self.tested.set(tested);
+        let _ = self.tested.set(Tested { open, query });
     }
 
-    fn find_proof(&self, host: &Host) -> OsResult<Box<dyn Handle>> {
-        let root = open_root(host, &NtPath::drive_root(self.system_drive))?;
-        let answers = THROUGH_LINKS.map(|path| match root.open_below(&U16String::from_str(path), &OPEN_NOFOLLOW) {
-            Ok(_) => SUCCESS,
-            Err(code) => code,
-        });
-        // If one of the links was followed, the answer for the other one is no proof.
-        if answers.contains(&SUCCESS) {
-            return Err(SUCCESS);
+    /// Returns the path of `root`, the root directory of the system drive, below which a query follows no link.
+    fn find_name(&self, host: &Host, root: &dyn Handle) -> OsResult<NtPath> {
+        let names = [root.final_path(PathForm::Device).map(NtPath::from_nt), Ok(NtPath::drive_root(self.system_drive))];
+        let find = |name: &NtPath| host.os().attributes(name).is_ok_and(|found| found & FILE_ATTRIBUTE_DIRECTORY != 0);
+        let name = names.into_iter().flatten().find(find).ok_or(OsError::PATH_NOT_FOUND)?;
+        match prove(|path| host.os().attributes(&name.join(path)).map(drop)) {
+            Err(code) if code == SUCCESS || !has_no_links(root) => Err(code),
+            _ => Ok(name),
         }
-        if answers.contains(&OsError::REPARSE_POINT_ENCOUNTERED) { Ok(root) } else { Err(answers[0]) }
     }
 
     /// Returns the number of handles that stay open.
     pub(crate) fn held_handles(&self) -> usize {
-        usize::from(matches!(self.tested.get(), Some(Tested::Honoured(_))))
+        self.tested.get().map_or(0, |tested| tested.open.iter().count())
+    }
+
+    /// Queries whether the object at `path` exists, in one call without a handle.
+    ///
+    /// Returns success if it exists, and neither it nor a component above it is a link; `DIRECTORY` if the path asks for a
+    /// directory and names a file; or `FILE_NOT_FOUND` or `PATH_NOT_FOUND`. Returns `None` if the object must be opened.
+    pub(crate) fn query(&self, host: &Host, path: &HostPath) -> Option<OsResult<()>> {
+        let tested = self.tested.get().filter(|_| path.drive().eq_ignore_ascii_case(&self.system_drive))?;
+        let root = proved(host, &tested.query)?;
+        let attributes = found_or_missing(host, host.os().attributes(&root.join(path.names())))?;
+        match attributes {
+            Ok(found) if found & FILE_ATTRIBUTE_REPARSE_POINT != 0 => None,
+            Ok(found) if found & FILE_ATTRIBUTE_DIRECTORY == 0 && path.asks_for_directory() => {
+                Some(Err(OsError::DIRECTORY))
+            }
+            outcome => Some(outcome.map(drop)),
+        }
     }
 
     /// Opens the object at `path` below `directory` to query it, in one call. No link is followed, not even in the last
@@ -91,7 +116,7 @@ impl PathLookup {
         directory: &dyn Handle,
         path: &U16Str,
     ) -> Option<OsResult<Box<dyn Handle>>> {
-        self.honoured(host)?;
+        proved(host, &self.tested.get()?.open)?;
         found_or_missing(host, directory.open_below(path, &OPEN_NOFOLLOW))
     }
 
@@ -99,33 +124,43 @@ impl PathLookup {
     pub(crate) fn open(&self, host: &Host, path: &HostPath) -> Option<OsResult<Box<dyn Handle>>> {
         // A single component has no links above it.
         let names = Some(path.names()).filter(|names| components(names).nth(1).is_some())?;
-        let root = self.honoured(host)?;
+        let root = proved(host, &self.tested.get()?.open)?;
         if path.drive().eq_ignore_ascii_case(&self.system_drive) {
-            return self.open_below(host, root, names);
+            return self.open_below(host, &**root, names);
         }
         // Another volume may be dismounted at any time, or get another letter.
         let root = open_root(host, &path.drive_root()).ok()?;
         self.open_below(host, &*root, names)
     }
+}
 
-    /// Returns the root directory of the system drive if the flag is honoured; counts the fallback if it is not.
-    fn honoured(&self, host: &Host) -> Option<&dyn Handle> {
-        match self.tested.get()? {
-            Tested::Honoured(root) => Some(&**root),
-            Tested::Unproved(code) => {
-                host.fallbacks.record(Fallback::PathLookup, *code);
-                None
-            }
-        }
+/// Checks that `look_up` refuses paths through links. Returns its first answer that is no proof.
+fn prove(look_up: impl Fn(&U16Str) -> OsResult<()>) -> OsResult<()> {
+    let answers = THROUGH_LINKS.map(|path| look_up(&U16String::from_str(path)).err().unwrap_or(SUCCESS));
+    // If one of the links was followed, the answer for the other one is no proof.
+    if answers.contains(&SUCCESS) {
+        return Err(SUCCESS);
     }
+    if answers.contains(&OsError::REPARSE_POINT_ENCOUNTERED) { Ok(()) } else { Err(answers[0]) }
+}
+
+/// Returns whether no link can be on the volume of `root`: the volume is on this node, where it has a GUID, and its file
+/// system has no reparse points. What a share reports says nothing about the links that its server follows.
+fn has_no_links(root: &dyn Handle) -> bool {
+    root.final_path(PathForm::VolumeGuid).is_ok() && file_system::has_reparse_points(root) == Ok(false)
+}
+
+/// Returns what was proved; counts the fallback if nothing was.
+fn proved<'a, T>(host: &Host, proof: &'a OsResult<T>) -> Option<&'a T> {
+    proof.as_ref().map_err(|code| host.fallbacks.record(Fallback::PathLookup, *code)).ok()
 }
 
 fn open_root(host: &Host, path: &NtPath) -> OsResult<Box<dyn Handle>> {
     host.os().open(path, &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY))
 }
 
-/// Returns `outcome` if the object was opened or is missing.
-fn found_or_missing(host: &Host, outcome: OsResult<Box<dyn Handle>>) -> Option<OsResult<Box<dyn Handle>>> {
+/// Returns `outcome` if the object was found or is missing.
+fn found_or_missing<T>(host: &Host, outcome: OsResult<T>) -> Option<OsResult<T>> {
     match outcome {
         Ok(_) | Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => return Some(outcome),
         // The flag, and not an object on the path, may be what was refused.

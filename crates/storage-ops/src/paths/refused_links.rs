@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use os::OsError;
+use tracing::Span;
 
 use crate::devices::Link;
 use crate::error::{Error, Kind, OperationError};
@@ -37,12 +38,12 @@ pub(crate) fn is_refusal(error: &OperationError) -> bool {
 pub(crate) struct RefusedLinks(AtomicU64);
 
 impl RefusedLinks {
-    /// Counts and logs the request that has failed with `error`, if a link was refused. The log has the refusal apart from
-    /// the failed call, because it may be an attack.
-    pub(crate) fn record(&self, error: &Error) {
+    /// If a link was refused, counts the request that has failed with `error`, and logs it in the span of its call. The log
+    /// has the refusal apart from the failed call, because it may be an attack.
+    pub(crate) fn record(&self, error: &Error, span: impl FnOnce() -> Span) {
         if error.code() == Some(OsError::REPARSE_POINT_ENCOUNTERED) {
             self.0.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(%error, "refused a link or mount point on a path");
+            span().in_scope(|| tracing::warn!(%error, "refused a link or mount point on a path"));
         }
     }
 

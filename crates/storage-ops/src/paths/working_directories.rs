@@ -4,7 +4,8 @@
 //! Below it no link is followed: each component is opened relative to the handle of its parent, without following
 //! links, and refused if it is a link or a mount point. Renaming or replacing a component of the path at any time
 //! therefore cannot redirect an operation out of the working directory: the operation uses the handles that it has
-//! opened. Whether a path exists is asked in one call where Windows can refuse links by itself (`path_lookup`).
+//! opened. Whether a path exists is asked in one call, without a handle, where Windows can refuse links by itself
+//! (`path_lookup`).
 //!
 //! A working directory inside another one is below it like any directory: drivers and their containers may replace it.
 //! An inner working directory therefore decides only which paths are allowed. A path in it is opened from the outermost
@@ -118,7 +119,7 @@ impl WorkingDirectories {
         })
     }
 
-    /// Returns what opens whole paths in one call.
+    /// Returns what looks up whole paths in one call.
     pub(crate) fn lookup(&self) -> &PathLookup {
         &self.lookup
     }
@@ -269,10 +270,14 @@ impl WorkingDirectories {
     /// Returns whether `path` exists, without following a link in its last component.
     pub(crate) fn exists(&self, host: &Host, path: &HostPath, context: Option<PathContext>) -> OperationResult<bool> {
         self.check(path, context)?;
+        // If there is a link on the path to the working directory, or below it, the query decides nothing.
+        if let Some(outcome) = self.lookup.query(host, path) {
+            return Ok(outcome.is_ok());
+        }
         let is_directory_wanted = path.asks_for_directory();
         let find = |path: &HostPath| -> OperationResult<bool> {
             let (directory, below) = self.locate(path)?;
-            let Some(found) = self.find(host, directory.open(host.os())?, below)? else { return Ok(false) };
+            let found = self.find(host, directory.open(host.os())?, below)?;
             if is_directory_wanted {
                 ensure_directory(&*found)?;
             }
@@ -286,25 +291,17 @@ impl WorkingDirectories {
         }
     }
 
-    /// Opens the object `below` the open directory `root`; refuses a link or mount point above the last component. Returns
-    /// `None` if the object does not exist.
-    fn find(&self, host: &Host, root: Box<dyn Handle>, below: &U16Str) -> OperationResult<Option<Box<dyn Handle>>> {
-        let Some((above, leaf)) = split_last(below) else { return Ok(Some(root)) };
-        // A single component is opened in one call anyway.
-        let at_once = if above.is_empty() { None } else { self.lookup.open_below(host, &*root, below) };
-        let opened = if let Some(opened) = at_once {
-            opened
-        } else {
-            let mut parent = root;
-            for name in components(above) {
-                parent = open_subdirectory(&*parent, name, &OPEN_NOFOLLOW)?;
-            }
-            parent.open_child(leaf, &OPEN_NOFOLLOW)
-        };
-        match opened {
-            Err(code) if is_missing(code) => Ok(None),
-            opened => Ok(Some(opened?)),
+    /// Opens the object `below` the open directory `root`; refuses a link or mount point above the last component.
+    fn find(&self, host: &Host, root: Box<dyn Handle>, below: &U16Str) -> OperationResult<Box<dyn Handle>> {
+        let Some((above, leaf)) = split_last(below) else { return Ok(root) };
+        if let Some(opened) = self.lookup.open_below(host, &*root, below) {
+            return Ok(opened?);
         }
+        let mut parent = root;
+        for name in components(above) {
+            parent = open_subdirectory(&*parent, name, &OPEN_NOFOLLOW)?;
+        }
+        Ok(parent.open_child(leaf, &OPEN_NOFOLLOW)?)
     }
 
     /// Creates the directory `path` and its missing parents. If the last component is a directory, or a link to one, it

@@ -70,10 +70,10 @@ fn or_removed(error: OperationError, find: impl FnOnce() -> OperationResult<()>)
 }
 
 /// Treats an error with `code` as success.
-fn accept(code: OsError, outcome: OperationResult<Returned>) -> OperationResult<()> {
+fn accept(code: OsError, outcome: OperationResult<Returned>) -> OperationResult<Returned> {
     match outcome {
-        Err(error) if error.code != Some(code) => Err(error),
-        _ => Ok(()),
+        Err(error) if error.code == Some(code) => Ok(Returned::default()),
+        outcome => outcome,
     }
 }
 
@@ -155,14 +155,14 @@ pub(crate) fn initialize(run: Run<'_>, disk: &Disk, is_needed: impl Fn() -> RunR
         }
         let style = [("PartitionStyle", Value::U32(GPT))];
         let initialized = change(run, disk, &instance, "Initialize", &style);
-        Ok(accept(code::ALREADY_INITIALIZED, initialized).map(|()| instance)?)
+        Ok(accept(code::ALREADY_INITIALIZED, initialized).map(|_| instance)?)
     })
 }
 
 /// Creates one basic data partition in all the unallocated space of a disk, without a drive letter. A disk that has a
 /// partition other than the reserved one is left unchanged. `known` is the provider's instance of the disk, if the provider
-/// has just initialized it.
-pub(crate) fn create_partition(run: Run<'_>, disk: &Disk, mut known: Option<Instance>) -> RunResult<()> {
+/// has just initialized it. Returns what the method returned, which may have the new partition.
+pub(crate) fn create_partition(run: Run<'_>, disk: &Disk, mut known: Option<Instance>) -> RunResult<Returned> {
     let arguments = [
         ("UseMaximumSize", Value::Bool(true)),
         ("AssignDriveLetter", Value::Bool(false)),
@@ -180,7 +180,7 @@ pub(crate) fn create_partition(run: Run<'_>, disk: &Disk, mut known: Option<Inst
         let reader = disk.reader(run.os())?;
         reader.update()?;
         if reader.partition_table()?.is_partitioned() {
-            return Ok(());
+            return Ok(Returned::default());
         }
         drop(reader);
         let created = change(run, disk, &instance, "CreatePartition", &arguments);
@@ -201,7 +201,8 @@ pub(crate) fn set_online(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<(
                 return Ok(());
             }
             // A disk without a partition table may be refused. Whether it is writable shows when it is initialized.
-            accept(code::NOT_INITIALIZED, change("SetAttributes", &[("IsReadOnly", Value::Bool(false))]))
+            let writable = change("SetAttributes", &[("IsReadOnly", Value::Bool(false))]);
+            accept(code::NOT_INITIALIZED, writable).map(drop)
         };
         match make_writable() {
             // The method may require that the disk is online.
@@ -237,12 +238,31 @@ pub(crate) fn bring_volume_online(
 }
 
 /// Brings the volume of a partition online that has just been created, so that the disk has been compared with the
-/// provider's.
-pub(crate) fn bring_new_volume_online(run: Run<'_>, disk: &Disk, partition: &Partition) -> RunResult<()> {
-    retry_if_stale(run, || {
-        let instance = partition_instance(run, disk, partition)?;
-        Ok(change(run, disk, &instance, "Online", &[]).map(drop)?)
-    })
+/// provider's. If what `CreatePartition` returned does not lead to the partition, looks the partition up.
+pub(crate) fn bring_new_volume_online(
+    run: Run<'_>,
+    disk: &Disk,
+    partition: &Partition,
+    created: &Returned,
+) -> RunResult<()> {
+    let online = |instance: &Instance| change(run, disk, instance, "Online", &[]).map(drop);
+    if let Some(instance) = created_partition(created, partition) {
+        disk.check_number()?;
+        match online(&instance) {
+            Err(error) if !matches!(error.kind, Kind::StillRunning | Kind::Unavailable | Kind::PermissionDenied) => {}
+            outcome => return Ok(outcome?),
+        }
+    }
+    retry_if_stale(run, || Ok(online(&partition_instance(run, disk, partition)?)?))
+}
+
+/// Returns the partition that `CreatePartition` returned, if the device reports it at the same place. The instance that the
+/// method returns has no path.
+fn created_partition(returned: &Returned, partition: &Partition) -> Option<Instance> {
+    let Value::Object(created) = returned.out.get("CreatedPartition")? else { return None };
+    let is_same = created.u64("Offset") == Some(partition.offset) && created.u64("Size") == Some(partition.length);
+    let path = wmi::object_path("MSFT_Partition", "ObjectId", created.text("ObjectId")?);
+    is_same.then(|| Instance { path, ..Instance::default() })
 }
 
 /// Formats a volume with NTFS (a quick format). Calls `needs_format` right before formatting, and does nothing if that
@@ -281,6 +301,9 @@ pub(crate) fn format_ntfs(run: Run<'_>, id: VolumeId, needs_format: impl Fn() ->
                 let attributes = disk.as_ref().ok().and_then(|disk| disk.attributes().ok()).unwrap_or_default();
                 if error.code == Some(code::VOLUME_READ_ONLY) && attributes & DiskAttributes::READ_ONLY != 0 {
                     return Err(error.into());
+                }
+                if refused.is_none() {
+                    tracing::warn!(volume = %id, %error, "repeating the format that the storage provider refused");
                 }
                 refused = Some(error);
                 Ok(None)

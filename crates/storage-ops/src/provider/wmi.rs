@@ -83,6 +83,11 @@ fn class_in(wql: &str) -> &str {
     rest.split(' ').next().unwrap_or(rest)
 }
 
+/// Returns the path of the object whose only key has this value.
+pub(crate) fn object_path(class: &str, key: &str, value: &str) -> String {
+    format!("{class}.{key}=\"{}\"", value.replace('\\', r"\\").replace('"', "\\\""))
+}
+
 /// Quotes `text` as a WQL string.
 pub(crate) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"))

@@ -4,7 +4,7 @@ use os::PendingCall;
 
 use crate::error::{OperationError, OperationResult};
 use crate::scheduling::locks::{Guard, LockKey};
-use crate::scheduling::pool_kind::{PoolKind, Resource};
+use crate::scheduling::pool_kind::{PoolKind, PoolSet, Resource};
 use crate::scheduling::stop::{Rerun, RunResult, Stop};
 use crate::sync::Arc;
 
@@ -16,14 +16,14 @@ pub struct OperationContext {
     /// `None` while the operation determines which locks it needs.
     guard: Option<Arc<Guard>>,
     commit: Option<Commit>,
-    pools: Option<Vec<PoolKind>>,
+    pools: Option<PoolSet>,
 }
 
 impl OperationContext {
-    /// Creates the context of a run on a thread of the last of `pools`, after runs on threads of the other pools. If
-    /// `pools` is `None`, the operation runs on the thread of the caller. Without `commit`, the caller waits until the
+    /// Creates the context of a run on a thread of one of `pools`, after runs on threads of the other pools. If `pools` is
+    /// `None`, the operation runs on the thread of the caller. Without `commit`, the caller waits until the
     /// operation has ended.
-    pub(crate) fn new(guard: Arc<Guard>, commit: Option<Commit>, pools: Option<Vec<PoolKind>>) -> Self {
+    pub(crate) fn new(guard: Arc<Guard>, commit: Option<Commit>, pools: Option<PoolSet>) -> Self {
         Self { guard: Some(guard), commit, pools }
     }
 
@@ -49,7 +49,7 @@ impl OperationContext {
     /// Like [`Self::require_pool`], for a call that waits for `resource` instead of the resource of the operation.
     pub(crate) fn require_pool_for(&self, pool: PoolKind, resource: Option<Resource>) -> RunResult<()> {
         match &self.pools {
-            Some(pools) if !pools.contains(&pool) => Err(Stop::Rerun(Rerun::InPool(pool, resource))),
+            Some(pools) if !pools.contains(pool) => Err(Stop::Rerun(Rerun::InPool(pool, resource))),
             _ => Ok(()),
         }
     }
@@ -65,7 +65,7 @@ impl OperationContext {
     /// Returns a context for calls on another object, unless another request has or waits for its lock.
     pub(crate) fn try_lock(&self, key: LockKey) -> Option<Self> {
         let guard = Arc::new(self.guard.as_ref()?.try_acquire_more(vec![key])?);
-        Some(Self { guard: Some(guard), commit: self.commit.clone(), pools: self.pools.clone() })
+        Some(Self { guard: Some(guard), commit: self.commit.clone(), pools: self.pools })
     }
 
     /// Keeps the locks until `call`, which outlives the operation, has ended.

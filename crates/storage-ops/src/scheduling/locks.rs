@@ -119,6 +119,11 @@ pub(crate) struct KeyUse {
 pub(crate) struct Locks(Arc<Mutex<Table>>);
 
 impl Locks {
+    /// Returns the locks of an operation that needs none.
+    pub(crate) fn none(&self) -> Guard {
+        Guard { locks: self.clone(), id: u64::MAX, owner: None, keys: BTreeMap::new() }
+    }
+
     /// Requests `keys` on behalf of no operation, as [`Self::acquire_for`] does.
     pub(crate) fn acquire(&self, keys: Vec<LockKey>) -> Acquire {
         self.join(None, keys)
@@ -282,8 +287,7 @@ mod tests {
     fn a_lock_that_is_free_is_taken_without_waiting_and_one_that_is_not_stays_as_it_is() {
         let locks = Locks::default();
         let disk = || vec![LockKey::Disk(DiskNumber(1))];
-        let mut none = pin!(locks.acquire(Vec::new()));
-        let none = ready(none.as_mut()).expect("no lock");
+        let none = locks.none();
         let guard = none.try_acquire_more(disk()).expect("the lock is free");
         assert!(none.try_acquire_more(disk()).is_none());
         drop(guard);

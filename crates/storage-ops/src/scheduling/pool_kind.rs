@@ -1,5 +1,7 @@
 //! The kinds of work that have their own threads, and the resources that operations wait for.
 
+use std::fmt;
+
 use crate::types::DiskNumber;
 
 /// The pools of worker threads. A dead server or a lost disk can block only threads of its own pool.
@@ -43,6 +45,22 @@ impl PoolKind {
     }
 }
 
+/// A set of pools.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PoolSet([bool; PoolKind::COUNT]);
+
+impl PoolSet {
+    /// Adds a pool.
+    pub(crate) fn with(mut self, pool: PoolKind) -> Self {
+        self.0[pool as usize] = true;
+        self
+    }
+
+    pub(crate) fn contains(self, pool: PoolKind) -> bool {
+        self.0[pool as usize]
+    }
+}
+
 /// The resource that an operation waits for while it runs. A quota limits the threads for one resource, so that a resource
 /// that no longer answers does not block operations on other resources.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -57,4 +75,16 @@ pub enum Resource {
     Volume(String),
     /// Every disk of the node.
     AllDisks,
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(name) => write!(f, "server {name}"),
+            Self::TargetPortal(address) => write!(f, "target portal {address}"),
+            Self::Disk(number) => write!(f, "{number}"),
+            Self::Volume(path) => write!(f, "volume {path}"),
+            Self::AllDisks => f.write_str("a query of all disks"),
+        }
+    }
 }

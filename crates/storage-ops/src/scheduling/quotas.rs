@@ -6,7 +6,7 @@ use std::hash::Hash;
 use crate::scheduling::pool_kind::Resource;
 
 /// A sender of requests, such as a connection to a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u64);
 
 /// The resource and the client that a thread works for. Without a resource or a client, the quota for it does not apply.
@@ -49,6 +49,21 @@ impl Usage {
         let is_within_quotas =
             || self.by_resource.admits(holder.resource.as_ref()) && self.by_client.admits(holder.client.as_ref());
         self.in_use < self.capacity && (holder.is_exempt || is_within_quotas())
+    }
+
+    /// Returns what `holder` waits for, if it may have no thread of the pool with this name.
+    pub(crate) fn wait(&self, holder: &Holder, pool: &str) -> String {
+        let (who, held) = match &holder.resource {
+            _ if self.in_use >= self.capacity => {
+                return format!("waiting: all {} threads of pool {pool} are in use", self.in_use);
+            }
+            Some(resource) if !self.by_resource.admits(Some(resource)) => {
+                (resource.to_string(), self.by_resource.held(Some(resource)))
+            }
+            _ if !self.admits(holder) => ("the connection".to_owned(), self.of_client(holder)),
+            _ => return format!("waiting for a thread of pool {pool}"),
+        };
+        format!("waiting: {who} already uses its {held} of the {} threads of pool {pool}", self.capacity)
     }
 
     /// Returns how many threads the client of `holder` has; 0 if the quotas do not apply to `holder`, which lets it go first.
@@ -134,6 +149,19 @@ mod tests {
         let counts: [usize; 3] =
             [1, 2, 3].map(|client| (0..100).map(|disk| fill(&mut usage, &holder(disk, client))).sum());
         assert_eq!(counts, [9, 1, 1]);
+    }
+
+    #[test]
+    fn the_words_for_a_wait_agree_with_the_numbers_of_the_pool() {
+        let mut usage = Usage::new(16);
+        fill(&mut usage, &holder(5, 1));
+        let wait = |usage: &Usage, disk, client| usage.wait(&holder(disk, client), "disks");
+        assert_eq!(wait(&usage, 5, 2), "waiting: disk 5 already uses its 5 of the 16 threads of pool disks");
+        assert_eq!(wait(&usage, 6, 2), "waiting for a thread of pool disks");
+        (100..200).for_each(|disk| _ = fill(&mut usage, &holder(disk, 1)));
+        assert_eq!(wait(&usage, 7, 1), "waiting: the connection already uses its 9 of the 16 threads of pool disks");
+        (200..300).for_each(|disk| _ = fill(&mut usage, &holder(disk, disk.into())));
+        assert_eq!(wait(&usage, 8, 3), "waiting: all 16 threads of pool disks are in use");
     }
 
     #[test]

@@ -66,6 +66,11 @@ impl WorkerPools {
         Thread(request)
     }
 
+    /// Returns what an operation that waits for a thread waits for.
+    pub(crate) fn wait(&self, kind: PoolKind, holder: &Holder) -> String {
+        lock(&self.0[kind as usize].0).threads.wait(holder, kind.name())
+    }
+
     /// Returns how much of each pool is in use.
     pub(crate) fn in_use(&self) -> Vec<PoolUse> {
         let one = |pool: PoolKind| {

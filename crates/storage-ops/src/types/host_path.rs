@@ -49,7 +49,11 @@ impl HostPath {
             if !names.is_empty() {
                 names.push(SEPARATOR);
             }
-            names.extend(component.encode_utf16());
+            if component.is_ascii() {
+                names.extend(component.bytes().map(u16::from));
+            } else {
+                names.extend(component.encode_utf16());
+            }
         }
         let names = U16String::from_vec(names);
         Ok(Self { drive: drive.to_ascii_uppercase(), names, asks_for_directory: rest.ends_with('\\') })
@@ -211,7 +215,8 @@ fn check_component(name: &str) -> Result<(), String> {
 
 /// Returns whether Win32 interprets `name` as a device, with or without an extension.
 fn is_device(name: &str) -> bool {
-    let stem = name.split('.').next().unwrap_or_default().trim_end_matches(' ');
+    let end = name.bytes().position(|byte| byte == b'.').unwrap_or(name.len());
+    let stem = name[..end].trim_end_matches(' ');
     let is_one_of = |name: &str, devices: &[&str]| devices.iter().any(|device| device.eq_ignore_ascii_case(name));
     if is_one_of(stem, &["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"]) {
         return true;

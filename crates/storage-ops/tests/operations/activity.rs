@@ -125,7 +125,8 @@ async fn a_read_that_waits_tells_its_pool_and_one_that_hangs_is_listed_until_it_
     let reads: Vec<_> = (1..=10).map(|number| start(&executor, number, ListDiskLocations)).collect();
     // The share of one client: the last one waits for a thread.
     gate.reached_by(9).await;
-    let waiting = RequestState::WaitingForThread(PoolKind::Wmi);
+    let wait = "waiting: the connection already uses its 9 of the 16 threads of pool wmi";
+    let waiting = RequestState::WaitingForThread(wait.to_owned());
     let activity = loop {
         let activity = executor.activity();
         if activity.requests.iter().any(|request| request.state == waiting) {

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use faults::{Call, Fault, FaultAction, Layer, When};
-use os::{Access, CallStatus, Handle, MethodCall, NtPath, Open, Os, OsError, OsResult, Returned, Time, Wmi};
+use os::{
+    Access, CallStatus, Handle, Instance, MethodCall, NtPath, Open, Os, OsError, OsResult, Returned, Time, Value, Wmi,
+};
 use os_sim::{Builder, Sim};
 use storage_ops::{FormatVolume, IsVolumeFormatted, Kind, Node};
 
@@ -226,5 +228,41 @@ fn no_handle_with_rights_to_a_disk_is_open_while_the_provider_changes_it() {
         let open: Vec<_> = at_calls.iter().filter(|(called, _)| called == method).map(|(_, open)| open).collect();
         assert!(!open.is_empty(), "{method}");
         assert!(open.iter().all(|open| **open == [Access::empty()]), "{method}: {open:?}");
+    }
+}
+
+/// Changes the partition that CreatePartition returns.
+struct ChangesCreated(fn(&mut Instance));
+
+impl Layer for ChangesCreated {
+    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        let mut status = wmi.call(call, deadline)?;
+        if let CallStatus::Done(returned) = &mut status
+            && let Some(Value::Object(partition)) = returned.out.properties.get_mut("CreatedPartition")
+        {
+            (self.0)(partition);
+        }
+        Ok(status)
+    }
+}
+
+#[test]
+fn a_new_partition_is_looked_up_unless_the_provider_has_returned_it() {
+    fn set(partition: &mut Instance, property: &str, text: &str) {
+        partition.properties.insert(property.to_owned(), Value::Text(text.to_owned()));
+    }
+    let changes: [fn(&mut Instance); 4] = [
+        |_| {},
+        |partition| partition.properties.clear(),
+        |partition| set(partition, "Offset", "1"),
+        |partition| set(partition, "ObjectId", "unknown"),
+    ];
+    for (change, queries) in changes.into_iter().zip([0, 1, 1, 1]) {
+        let sim = os_sim::node().no_automount().disk(GIB).build();
+        let node = layered(&sim, ChangesCreated(change));
+        node.run(&PARTITION).unwrap();
+        let calls = node.wmi_calls();
+        let found = calls.iter().find(|count| (&*count.class, &*count.method) == ("MSFT_Partition", "query"));
+        assert_eq!((is_online(&sim), found.map_or(0, |count| count.calls)), (true, queries));
     }
 }

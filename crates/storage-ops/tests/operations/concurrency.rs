@@ -135,7 +135,7 @@ async fn a_directory_is_locked_while_its_parent_is_emptied() {
 async fn a_target_is_locked_for_requests_through_all_portals() {
     const TARGET: &str = "iqn.2001-04.com.example:t";
     let sim = os_sim::node().iscsi_portal("10.0.0.1", 3260).target(TARGET).lun(GIB).build();
-    let gate = Gate::closed_after(|call, _| call.is_wmi() && call.object.contains("MSFT_iSCSIConnectionToDisk"));
+    let gate = Gate::closed_after(|call, _| call.is_wmi() && call.object.contains("MSFT_iSCSISessionToDisk"));
     let executor = behind(&gate, &sim);
     let portal = TargetPortal::parse("10.0.0.1", 0).unwrap();
     let iqn = Iqn::parse(TARGET).unwrap();

@@ -2,8 +2,14 @@
 
 use crate::setup::{GIB, NoProbe, failing, failing_once, layered, node_on, probed, provider, refused, traced};
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
 use faults::{Fault, FaultAction, Layer, Race, When};
-use os::{Access, Instance, Namespace, NtPath, Open, Options, Os, OsError, OsResult, Time, Value, Wmi};
+use os::{
+    Access, CallStatus, Instance, MethodCall, Namespace, NtPath, Open, Options, Os, OsError, OsResult, Returned, Time,
+    Value, Wmi,
+};
 use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetDiskStats,
@@ -291,12 +297,21 @@ impl Layer for NoSessions {
 }
 
 /// Lists no connection, as while the target of a session does not answer.
-struct NoConnections;
+struct NoConnections {
+    /// The property IsConnected of all targets.
+    is_connected: bool,
+}
 
 impl Layer for NoConnections {
     fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
-        let is_asked = wql.ends_with("ResultClass = MSFT_iSCSIConnection");
-        if is_asked { Ok(Vec::new()) } else { wmi.query(namespace, wql, deadline) }
+        let mut found = wmi.query(namespace, wql, deadline)?;
+        if wql.ends_with("ResultClass = MSFT_iSCSIConnection") {
+            found.clear();
+        }
+        for connected in found.iter_mut().filter_map(|instance| instance.properties.get_mut("IsConnected")) {
+            *connected = Value::Bool(self.is_connected);
+        }
+        Ok(found)
     }
 }
 
@@ -453,9 +468,78 @@ fn a_portal_that_is_given_by_name_is_compared_by_its_port() {
 fn a_session_without_a_connection_is_ended_but_not_used() {
     let sim = sim();
     let (_, disconnect) = connected(&sim, failing("none", OsError::GEN_FAILURE));
-    let without = layered(&sim, NoConnections);
+    let without = layered(&sim, NoConnections { is_connected: true });
     let error = refused(&without, &connect(PLAIN, Authentication::None, ""), Kind::FailedPrecondition);
     assert!(error.to_string().contains("without a connection"), "{error}");
+    // The session may be that of another portal.
+    layered(&sim, NoConnections { is_connected: false }).run(&disconnect).unwrap();
+    assert_eq!(sim.disks().len(), 2);
     without.run(&disconnect).unwrap();
     assert_eq!(sim.disks().len(), 1);
+}
+
+/// Refuses queries about paths that it has not returned, and returns no session from Connect.
+#[derive(Default)]
+struct NoOtherPaths(Mutex<BTreeSet<String>>);
+
+impl Layer for NoOtherPaths {
+    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+        const INVALID_OBJECT_PATH: OsError = OsError(0x8004_103a);
+        let path = wql.strip_prefix("ASSOCIATORS OF {").and_then(|rest| rest.split_once('}'));
+        if path.is_some_and(|(path, _)| !self.0.lock().unwrap().contains(path)) {
+            return Err(INVALID_OBJECT_PATH);
+        }
+        let found = wmi.query(namespace, wql, deadline)?;
+        self.0.lock().unwrap().extend(found.iter().map(|instance| instance.path.clone()));
+        Ok(found)
+    }
+
+    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        Ok(match wmi.call(call, deadline)? {
+            CallStatus::Done(returned) => CallStatus::Done(Returned { code: returned.code, ..Returned::default() }),
+            running @ CallStatus::StillRunning(_) => running,
+        })
+    }
+}
+
+#[test]
+fn an_object_that_windows_does_not_find_by_its_key_is_looked_up() {
+    let sim = sim();
+    discovered(&sim);
+    layered(&sim, NoOtherPaths::default()).run(&connect(PLAIN, Authentication::None, "")).unwrap();
+    let disks = GetTargetDisks { portal: portal(), iqn: plain() };
+    assert_eq!(layered(&sim, NoOtherPaths::default()).run(&disks).unwrap().len(), 1);
+    layered(&sim, NoOtherPaths::default()).run(&DisconnectTarget { portal: portal(), iqn: plain() }).unwrap();
+    assert_eq!(sim.disks().len(), 1);
+}
+
+#[test]
+fn the_disks_of_a_session_are_listed_after_its_portal_was_removed() {
+    let sim = sim();
+    let (node, _) = connected(&sim, failing("none", OsError::GEN_FAILURE));
+    node.run(&RemoveTargetPortal { portal: portal() }).unwrap();
+    let disks = GetTargetDisks { portal: portal(), iqn: plain() };
+    assert_eq!(node.run(&disks).unwrap().len(), 1);
+    // The address of a portal that is given by name is not compared, so the portal must be known.
+    refused(&node, &GetTargetDisks { portal: at("storage.test"), ..disks }, Kind::NotFound);
+}
+
+#[test]
+fn a_target_is_connected_through_another_port_of_the_address_of_a_known_portal() {
+    let service = os_sim::node().service("MSiSCSI", "Microsoft iSCSI Initiator Service").running();
+    let service = service.iscsi_portal("10.0.0.5", 3260).target(PLAIN).lun(GIB);
+    let sim = service.iscsi_portal("10.0.0.5", 3261).target(PLAIN).lun(2 * GIB).build();
+    let node = discovered(&sim);
+    let other = TargetPortal::parse("10.0.0.5", 3261).unwrap();
+    node.run(&ConnectTarget { portal: other.clone(), ..connect(PLAIN, Authentication::None, "") }).unwrap();
+    let disks = node.run(&GetTargetDisks { portal: other.clone(), iqn: plain() }).unwrap();
+    assert_eq!(disks.into_iter().map(|disk| node.run(&GetDiskStats { disk }).unwrap()).collect::<Vec<_>>(), [2 * GIB]);
+    // The session belongs to its own port.
+    assert_eq!(disks_at(&node, "10.0.0.5"), [0; 0]);
+    let error = refused(&node, &connect_at("10.0.0.5"), Kind::FailedPrecondition);
+    assert!(error.to_string().contains("through 10.0.0.5:3261"), "{error}");
+    let silent = ConnectTarget { portal: TargetPortal::parse("10.0.0.5", 9).unwrap(), ..connect_at("10.0.0.5") };
+    node.run(&DisconnectTarget { portal: other, iqn: plain() }).unwrap();
+    let error = refused(&node, &silent, Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(OsError::ISDSC_CONNECTION_FAILED));
 }

@@ -21,6 +21,7 @@ mod nested_directories;
 mod node_volumes;
 mod path_locks;
 mod path_lookup;
+mod path_query;
 mod primitive_calls;
 mod provider;
 mod quotas;

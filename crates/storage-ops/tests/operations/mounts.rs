@@ -219,6 +219,29 @@ impl Layer for ProviderMountsElsewhere {
     }
 }
 
+/// Mounts elsewhere, as [`MountsElsewhere`] does, after another process has removed the directory.
+struct MountsElsewhereWithoutDirectory(MountsElsewhere, Sim);
+
+impl Layer for MountsElsewhereWithoutDirectory {
+    fn set_volume_mount_point(&self, node: &dyn Os, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+        self.0.set_volume_mount_point(node, directory, volume)?;
+        self.1.external().remove(MOUNT)
+    }
+
+    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        self.0.wmi_call(wmi, call, deadline)
+    }
+}
+
+#[test]
+fn a_mount_elsewhere_is_undone_if_the_directory_is_removed_meanwhile() {
+    let sim = ntfs().dir(MOUNT).dir(r"C:\elsewhere").build();
+    let volume = volume_on(&node_on(&sim), 1);
+    let node = layered(&sim, MountsElsewhereWithoutDirectory(MountsElsewhere::default(), sim.clone()));
+    refused(&node, &mount(volume, MOUNT), Kind::NotFound);
+    assert!(!sim.external().is_link(r"C:\elsewhere"));
+}
+
 #[test]
 fn a_mount_that_came_to_be_elsewhere_is_undone() {
     let check = |node: fn(&Sim) -> Node, kind| {

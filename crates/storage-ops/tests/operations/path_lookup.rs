@@ -1,22 +1,35 @@
-//! Tests of opening a whole path in one call: the same answers as component by component, with fewer calls.
+//! Tests of looking up a whole path in one call: the same answers as component by component, with fewer calls.
 
 use std::sync::Arc;
 
 use crate::links::{PLACEHOLDER, mount_point, set_reparse_point};
 use crate::setup::{
-    GIB, KUBELET, NoProbe, closest, exists, failing, is_link, layered, mkdir, mounted_at, ntfs, probed, refused, rmdir,
-    traced,
+    GIB, KUBELET, NoProbe, closest, exists, is_link, layered, mkdir, mounted_at, ntfs, probed, refused, rmdir, traced,
 };
 use faults::{Fault, FaultAction, Layer, Layered, Trace, When};
-use os::{Handle, Open, OsError, OsResult, U16Str};
+use os::abi::FileBasicInfo;
+use os::{Access, FileInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str};
 use os_sim::Sim;
 use proptest::prelude::*;
 use storage_ops::{Config, FallbackCount, HostPath, Kind, Node};
+use zerocopy::{FromZeros, IntoBytes};
+
+/// Queries attributes as a system does that does not know `OBJ_DONT_REPARSE`.
+pub(crate) fn attributes_behind_links(node: &dyn Os, path: &NtPath) -> OsResult<u32> {
+    let mut info = FileBasicInfo::new_zeroed();
+    let object = node.open(path, &Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT))?;
+    object.query(FileInfo::Basic, info.as_mut_bytes())?;
+    Ok(info.attributes)
+}
 
 /// A Windows that does not know `OBJ_DONT_REPARSE`: it follows links.
-struct IgnoresFlag;
+pub(crate) struct IgnoresFlag;
 
 impl Layer for IgnoresFlag {
+    fn attributes(&self, node: &dyn Os, path: &NtPath) -> OsResult<u32> {
+        attributes_behind_links(node, path)
+    }
+
     fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
         parent.open_child(path, how)
     }
@@ -26,6 +39,11 @@ impl Layer for IgnoresFlag {
 struct FollowsSymlinks;
 
 impl Layer for FollowsSymlinks {
+    fn attributes(&self, node: &dyn Os, path: &NtPath) -> OsResult<u32> {
+        let is_symlink = path.to_string().contains("All Users\\");
+        if is_symlink { attributes_behind_links(node, path) } else { node.attributes(path) }
+    }
+
     fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
         if path.to_string_lossy().contains("All Users\\") {
             parent.open_child(path, how)
@@ -35,7 +53,7 @@ impl Layer for FollowsSymlinks {
     }
 }
 
-fn tested(node: Node) -> Node {
+pub(crate) fn tested(node: Node) -> Node {
     node.test_path_lookup();
     node
 }
@@ -48,15 +66,30 @@ fn counted(code: u32, count: u64) -> [FallbackCount; 1] {
     [FallbackCount { call: "path_lookup", code: Some(code), count }]
 }
 
-/// Checks that the recorded calls have opened paths, but none in one call.
-fn assert_component_by_component(trace: &Trace) {
-    let opened: Vec<_> = trace.take().into_iter().map(|record| record.call.primitive).collect();
-    assert!(opened.iter().any(|primitive| primitive == "open_child"), "{opened:?}");
-    assert!(!opened.iter().any(|primitive| primitive == "open_below"), "{opened:?}");
+/// Returns the primitives that were called since the last time.
+pub(crate) fn called(trace: &Trace) -> Vec<String> {
+    trace.take().iter().map(|record| record.call.primitive.to_string()).collect()
+}
+
+/// Checks that the recorded calls have opened paths, but looked up none in one call.
+pub(crate) fn assert_component_by_component(trace: &Trace) {
+    let called = called(trace);
+    assert!(called.iter().any(|primitive| primitive == "open_child"), "{called:?}");
+    assert!(!called.iter().any(|primitive| ["attributes", "open_below"].contains(&&**primitive)), "{called:?}");
+}
+
+/// Returns a fault that fails both calls that look up a whole path with `code`, if it contains `part`.
+fn failing_look_up(part: &'static str, code: OsError) -> Fault {
+    let looks_up = |primitive: &str| ["attributes", "open_below"].contains(&primitive);
+    Fault::each(
+        move |call| looks_up(&call.primitive) && call.object.contains(part),
+        When::Before,
+        FaultAction::Fail(code),
+    )
 }
 
 /// A node with directories, files and links at each depth.
-fn node_with_links() -> Sim {
+pub(crate) fn node_with_links() -> Sim {
     let sim = os_sim::node()
         .dir(r"C:\var\lib\kubelet\pods\a\b\c")
         .file(r"C:\var\lib\kubelet\pods\a\b\f", "data")
@@ -74,36 +107,34 @@ fn node_with_links() -> Sim {
 }
 
 #[test]
-fn a_path_is_looked_up_in_two_calls_and_a_link_in_four() {
+fn a_path_is_looked_up_in_one_call_and_a_link_in_five() {
     let sim = node_with_links();
     let (node, trace) = traced(&sim, NoProbe);
     node.test_path_lookup();
     let calls = |run: &dyn Fn() -> bool| {
         trace.take();
-        let answer = run();
-        let calls: Vec<String> = trace.take().iter().map(|record| record.call.primitive.to_string()).collect();
-        (answer, calls)
+        (run(), called(&trace))
     };
-    let in_two = ["open", "open_below"].map(String::from).to_vec();
-    for (text, answer) in [
-        (r"\pods\a", true),
-        (r"\pods\a\b\f", true),
-        (r"\pods\a\b\c", true),
-        (r"\pods\a\l", true),
-        (r"\pods\a\gone", true),
-        (r"\pods\a\m", true),
-        (r"\pods\a\b\missing", false),
-        (r"\pods\missing\x\y", false),
-        (r"\pods\a\b\f\x", false),
+    for (text, answer, further) in [
+        (r"\pods", true, &[][..]),
+        (r"\pods\a", true, &[]),
+        (r"\pods\a\b\f", true, &[]),
+        (r"\pods\a\b\f\", false, &[]),
+        (r"\pods\a\b\c\", true, &[]),
+        (r"\pods\a\b\missing", false, &[]),
+        (r"\pods\missing\x\y", false, &[]),
+        (r"\pods\a\b\f\x", false, &[]),
+        (r"\pods\a\l", true, &["open", "open_below"]),
+        (r"\pods\a\gone", true, &["open", "open_below"]),
+        (r"\pods\a\m", true, &["open", "open_below"]),
     ] {
         let found = calls(&|| node.run(&exists(text)).unwrap());
-        assert_eq!(found, (answer, in_two.clone()), "PathExists {text}");
+        let expected: Vec<_> = ["attributes"].iter().chain(further).map(ToString::to_string).collect();
+        assert_eq!(found, (answer, expected), "PathExists {text}");
     }
-    let found = calls(&|| node.run(&exists(r"\pods")).unwrap());
-    assert_eq!(found, (true, ["open", "open_child"].map(String::from).to_vec()));
     for text in [r"\pods\a\b\c", r"\pods\a\b\f", r"\pods", ""] {
         let found = calls(&|| node.run(&is_link(&format!("{KUBELET}{text}"))).unwrap());
-        assert_eq!(found, (false, ["open_below", "query AttributeTag"].map(String::from).to_vec()), "IsSymlink {text}");
+        assert_eq!(found, (false, vec!["attributes".to_owned()]), "IsSymlink {text}");
     }
     for (text, answer, target) in [
         (r"\pods\a\l", true, "open_below"),
@@ -112,11 +143,15 @@ fn a_path_is_looked_up_in_two_calls_and_a_link_in_four() {
         (r"\pods\a\m", true, "open"),
     ] {
         let (found, made) = calls(&|| node.run(&is_link(text)).unwrap());
-        let expected = ["open_below", "query AttributeTag", "control FSCTL_GET_REPARSE_POINT", target];
+        let expected = ["attributes", "open_below", "query AttributeTag", "control FSCTL_GET_REPARSE_POINT", target];
         assert_eq!((found, made), (answer, expected.map(String::from).to_vec()), "IsSymlink {text}");
     }
     let (result, made) = calls(&|| node.run(&is_link(r"\pods\a\b\missing")).is_ok());
     assert_eq!((result, made.len()), (false, 1));
+    for (text, count) in [(r"\pods\a\b\c", 2), (r"\pods\a\m", 5)] {
+        let (_, made) = calls(&|| node.run(&mounted_at(text)).is_ok());
+        assert_eq!(made.len(), count, "GetVolumeIDFromTargetPath {text}: {made:?}");
+    }
     assert_eq!(node.fallbacks(), []);
     assert_eq!((sim.open_handles(), node.held_handles()), (1, 1), "the root directory of the system drive");
     drop(node);
@@ -144,7 +179,7 @@ fn a_system_that_follows_links_all_the_same_is_not_trusted() {
     let error = node.run(&exists(r"\pods\a\j\x")).unwrap_err();
     assert_eq!(error.code(), Some(OsError::REPARSE_POINT_ENCOUNTERED), "{error}");
     assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true));
-    assert_eq!(node.fallbacks(), counted(0, 2));
+    assert_eq!(node.fallbacks(), counted(0, 4));
     assert_eq!((sim.open_handles(), node.held_handles()), (0, 0));
 }
 
@@ -154,20 +189,23 @@ fn a_system_that_refuses_one_link_and_follows_another_is_not_trusted() {
     sim.external().mkdir_all(r"C:\ProgramData\Microsoft").unwrap();
     let node = tested(layered(&sim, FollowsSymlinks));
     assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true));
-    assert_eq!((node.fallbacks(), node.held_handles()), (counted(0, 1).to_vec(), 0));
+    assert_eq!((node.fallbacks(), node.held_handles()), (counted(0, 2).to_vec(), 0));
 }
 
 #[test]
 fn a_system_that_proves_nothing_is_not_trusted() {
     for code in [OsError::INVALID_PARAMETER, OsError::FILE_NOT_FOUND, OsError::ACCESS_DENIED, OsError(0xe000_0abc)] {
         let sim = node_with_links();
-        let (node, trace) = traced(&sim, failing("open_below", code));
+        let (node, trace) = traced(&sim, failing_look_up("", code));
         node.test_path_lookup();
         trace.take();
         assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true));
         assert_eq!(node.run(&is_link(r"\pods\a\l")), Ok(true));
         assert_component_by_component(&trace);
-        assert_eq!(node.fallbacks().iter().map(|count| count.code).collect::<Vec<_>>(), [Some(code.0)]);
+        // No path of the root directory answers the query.
+        let mut codes: Vec<_> = node.fallbacks().iter().map(|count| count.code).collect();
+        codes.retain(|counted| *counted != Some(OsError::PATH_NOT_FOUND.0));
+        assert_eq!(codes, [Some(code.0)]);
     }
 }
 
@@ -181,7 +219,7 @@ fn a_node_without_the_links_of_windows_is_not_trusted() {
     external.remove_all(r"C:\Users\All Users").unwrap();
     let node = tested(Node::new(sim.process(), Config::default()));
     assert_eq!(node.run(&exists(r"\pods\a\b")), Ok(true));
-    assert_eq!(node.fallbacks(), counted(OsError::PATH_NOT_FOUND.0, 1));
+    assert_eq!(node.fallbacks(), counted(OsError::PATH_NOT_FOUND.0, 2));
 }
 
 #[test]
@@ -197,17 +235,12 @@ fn without_the_test_nothing_is_opened_in_one_call_and_nothing_is_counted() {
 fn an_answer_that_says_nothing_about_links_leads_to_the_components() {
     for code in [OsError::INVALID_PARAMETER, OsError::ACCESS_DENIED, OsError::NOT_READY, OsError(0xe000_0abc)] {
         let sim = node_with_links();
-        // The first two calls are those of the test.
-        let later = Fault::each(
-            |call| call.primitive == "open_below" && call.object.contains("kubelet"),
-            When::Before,
-            FaultAction::Fail(code),
-        );
-        let node = tested(probed(&sim, later));
+        // The calls of the test proceed.
+        let node = tested(probed(&sim, failing_look_up("kubelet", code)));
         assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true), "{code}");
         assert_eq!(node.run(&exists(r"\pods\a\b\missing")), Ok(false), "{code}");
         assert_eq!(node.run(&is_link(r"\pods\a\l")), Ok(true), "{code}");
-        let expected = if code == OsError::INVALID_PARAMETER { counted(code.0, 4).to_vec() } else { vec![] };
+        let expected = if code == OsError::INVALID_PARAMETER { counted(code.0, 7).to_vec() } else { vec![] };
         assert_eq!(node.fallbacks(), expected);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::refusals::Warnings;
 use crate::setup::{
     GIB, NoProbe, ONE, PARTITION, failing, layered, node_on, ntfs, probed, provider, refused, set_online, traced,
     volume_on,
@@ -132,7 +133,7 @@ fn the_cache_is_refreshed_if_it_differs_from_what_the_device_reports_and_only_th
         node.run(&PARTITION).unwrap();
         assert!(size - sim.disk(1).unwrap().partitions[1].length < GIB / 16, "{name}");
         assert_eq!((trace.counts().of(UPDATE), trace.counts().of(REFRESH)), (refreshed, 0), "{name}");
-        assert_eq!(trace.counts().wmi, 5 + 2 * refreshed, "{name}");
+        assert_eq!(trace.counts().wmi, 4 + 2 * refreshed, "{name}");
     }
 }
 
@@ -269,8 +270,10 @@ fn a_property_that_the_provider_reports_otherwise_than_the_device_even_after_a_r
 fn a_temporary_failure_of_format_is_repeated_until_the_volume_is_formatted() {
     for code in [5, 6, 4099, 40001, 40003, 43006] {
         let (sim, volume) = raw_volume();
-        answering(&sim, "Format", code, 3).run(&FormatVolume { volume }).unwrap();
+        let (node, warnings) = (answering(&sim, "Format", code, 3), Arc::new(Warnings::default()));
+        tracing::subscriber::with_default(Arc::clone(&warnings), || node.run(&FormatVolume { volume }).unwrap());
         assert_eq!(sim.volume_on(1).unwrap().formats, 1, "{code}");
+        assert_eq!(warnings.with("repeating the format"), 1, "{code}");
         let (sim, volume) = raw_volume();
         let error = answering(&sim, "Format", code, u32::MAX).run(&FormatVolume { volume }).unwrap_err();
         assert_eq!(error.code(), Some(OsError(code)), "{error}");

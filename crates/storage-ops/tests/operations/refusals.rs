@@ -15,7 +15,14 @@ use crate::setup::{contents, map, mkdir, mount, ntfs, path, refused, volume_on};
 
 /// A log that notes the statement and the text of each warning.
 #[derive(Default)]
-struct Warnings(Mutex<Vec<(Identifier, String)>>);
+pub(crate) struct Warnings(Mutex<Vec<(Identifier, String)>>);
+
+impl Warnings {
+    /// Returns how many warnings contain these words.
+    pub(crate) fn with(&self, words: &str) -> usize {
+        self.0.lock().unwrap().iter().filter(|(_, text)| text.contains(words)).count()
+    }
+}
 
 /// The values of a line.
 struct Text(String);

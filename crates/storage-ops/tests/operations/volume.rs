@@ -147,7 +147,10 @@ fn contract_23_mounting_twice_succeeds_and_an_occupied_target_is_an_error() {
     refused(&node, &mount(two, MOUNT), Kind::FailedPrecondition);
     refused(&node, &mount(two, r"\plugins\full"), Kind::FailedPrecondition);
     refused(&node, &mount(two, r"\plugins\l"), Kind::FailedPrecondition);
-    refused(&node, &mount(two, r"\plugins\missing"), Kind::NotFound);
+    for missing in [r"\plugins\missing", r"\nowhere\missing"] {
+        let error = refused(&node, &mount(two, missing), Kind::NotFound).to_string();
+        assert!(error.contains(&format!(r"the directory C:\var\lib\kubelet{missing} does not exist (")), "{error}");
+    }
     refused(&node, &mount(unknown_volume(), MOUNT), Kind::NotFound);
     refused(&node, &mount(two, r"C:\Windows"), Kind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);

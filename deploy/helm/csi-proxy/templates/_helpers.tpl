@@ -7,6 +7,15 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- with omit .Values.commonLabels "app.kubernetes.io/name" }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+{{- define "csi-proxy.monitorLabels" -}}
+{{ include "csi-proxy.labels" . }}
+{{- with .Values.metrics.monitorLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 {{- define "csi-proxy.image" -}}
 {{- with .Values.image -}}
@@ -14,12 +23,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 {{- define "csi-proxy.probe" -}}
-{{- with .root.Values.metrics -}}
 httpGet:
-  {{- if eq .address "loopback" }}
   host: 127.0.0.1
-  {{- end }}
-  port: {{ .port }}
-  path: {{ $.path }}
-{{- end -}}
+  port: {{ .root.Values.metrics.port }}
+  path: {{ .path }}
 {{- end -}}

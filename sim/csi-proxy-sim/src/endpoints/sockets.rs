@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io::Write;
 use std::os::unix::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{PathBuf, absolute};
 use std::{env, io};
 
 use csi_proxy::flags::Flags;
@@ -49,7 +49,8 @@ fn check_lengths(flags: &Flags, location: &Location) -> Result<(), String> {
 /// Returns the folder that the flags name; else one in the user's runtime directory, or a temporary one.
 fn folder(flags: &SimFlags) -> io::Result<(PathBuf, Option<TempDir>)> {
     if let Some(folder) = &flags.socket_folder {
-        return Ok((folder.clone(), None));
+        // The status shows the folder, and its reader may be in another one.
+        return Ok((absolute(folder)?, None));
     }
     if let Some(folder) = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir()) {
         return Ok((folder.join("csi-proxy"), None));

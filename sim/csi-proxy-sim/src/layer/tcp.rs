@@ -12,11 +12,11 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use server::BoxedService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tonic::Status;
 use tonic::body::Body;
+use tower::Service as _;
 use transport::address::Location;
 use transport::listener::connect;
 
@@ -27,7 +27,6 @@ use crate::reflection;
 /// A connection of a client. Each of its requests has a connection of its own to an endpoint of the location.
 struct Connection {
     location: Location,
-    reflection: [BoxedService; 2],
     /// Ends the connection, as an endpoint has ended its own.
     cut: Notify,
 }
@@ -46,10 +45,7 @@ pub(crate) async fn serve(listener: TcpListener, location: Location) {
 }
 
 async fn serve_connection(stream: TcpStream, location: Location) {
-    let rows = GROUP_VERSIONS.iter().map(api::GroupVersion::descriptors);
-    let descriptors: Vec<_> = rows.chain([DESCRIPTORS, tonic_health::pb::FILE_DESCRIPTOR_SET]).collect();
-    let reflection = reflection::of(&descriptors);
-    let connection = Arc::new(Connection { location, reflection, cut: Notify::new() });
+    let connection = Arc::new(Connection { location, cut: Notify::new() });
     let service = service_fn(|request| {
         let connection = Arc::clone(&connection);
         async move { Ok::<_, Infallible>(connection.answer(request).await.unwrap_or_else(Status::into_http)) }
@@ -64,8 +60,21 @@ async fn serve_connection(stream: TcpStream, location: Location) {
 impl Connection {
     async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Status> {
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
-        if let Some(reflection) = self.reflection.iter().find(|known| known.name() == service) {
-            return Ok(reflection.answer(request).await);
+        let reflected = || {
+            let rows = GROUP_VERSIONS.iter().map(api::GroupVersion::descriptors);
+            reflection::builder(rows.chain([DESCRIPTORS, tonic_health::pb::FILE_DESCRIPTOR_SET]).collect())
+        };
+        let defect = |error: tonic_reflection::server::Error| Status::internal(error.to_string());
+        match service {
+            "grpc.reflection.v1.ServerReflection" => {
+                let answered = reflected().build_v1().map_err(defect)?.call(request).await;
+                return Ok(answered.unwrap_or_else(|never| match never {}));
+            }
+            "grpc.reflection.v1alpha.ServerReflection" => {
+                let answered = reflected().build_v1alpha().map_err(defect)?.call(request).await;
+                return Ok(answered.unwrap_or_else(|never| match never {}));
+            }
+            _ => {}
         }
         let row = GROUP_VERSIONS.iter().find(|row| row.service == service);
         let mut endpoint = self.connect(row.map_or(ENDPOINT, api::GroupVersion::pipe)).await?;

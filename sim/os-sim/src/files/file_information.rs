@@ -156,8 +156,10 @@ impl State {
             (FsId::Volume(volume), PathForm::Dos) => {
                 format!(r"\\?\{}", self.dos_prefix(volume).ok_or(OsError::PATH_NOT_FOUND)?)
             }
-            (FsId::Share(tree), PathForm::Dos) => {
-                format!(r"\\?\UNC\{}", self.smb.name_of(tree).ok_or(OsError::PATH_NOT_FOUND)?)
+            (FsId::Volume(volume), PathForm::Device) => Self::device_of(volume),
+            (FsId::Share(tree), PathForm::Dos | PathForm::Device) => {
+                let redirector = if form == PathForm::Dos { r"\\?\UNC" } else { r"\Device\Mup" };
+                format!(r"{redirector}\{}", self.smb.name_of(tree).ok_or(OsError::PATH_NOT_FOUND)?)
             }
             (FsId::Share(..), PathForm::VolumeGuid) => return Err(OsError::PATH_NOT_FOUND),
         };

@@ -7,8 +7,8 @@ use os::{Access, Disposition, Open, Options, OsError, OsResult, Share, U16Str, U
 
 use crate::disks::volume_lock::VolumeLock;
 use crate::files::file_name::{Name, SEPARATOR, split};
-use crate::files::file_system::{FileId, Oplock, PendingDeletion};
-use crate::files::path_resolution::{AtLink, ParsedPath, Resolved};
+use crate::files::file_system::{FileId, FileRecord, Oplock, PendingDeletion};
+use crate::files::path_resolution::{AtLink, DOS_DEVICES, ParsedPath, Resolved};
 use crate::files::reparse_point;
 use crate::state::{DeviceId, FsId, State};
 
@@ -129,9 +129,22 @@ fn check_options(how: &Open) -> OsResult<()> {
 }
 
 impl State {
+    /// Returns the attributes of the object at an absolute NT path, as an open without following links finds it.
+    pub(crate) fn attributes(&mut self, process: ProcessId, path: &[u16]) -> OsResult<u32> {
+        let how = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
+        let handle = self.open(process, path, &how, true)?;
+        let attributes = self.file_of(handle).map(FileRecord::file_attributes);
+        self.close(handle);
+        attributes
+    }
+
     /// Opens an object by its absolute NT path and returns the handle.
-    pub(crate) fn open(&mut self, process: ProcessId, path: &[u16], how: &Open) -> OsResult<u64> {
+    pub(crate) fn open(&mut self, process: ProcessId, path: &[u16], how: &Open, refuses_links: bool) -> OsResult<u64> {
         check_options(how)?;
+        // A drive letter or a volume name is a link of the object manager.
+        if refuses_links && path.starts_with(&DOS_DEVICES) {
+            return Err(OsError::REPARSE_POINT_ENCOUNTERED);
+        }
         match self.parse_path(path)? {
             ParsedPath::Disk(device) => Ok(self.handle(process, Object::Disk(device), how)),
             ParsedPath::Volume(id) => {
@@ -148,7 +161,7 @@ impl State {
             ParsedPath::File(fs, names) => {
                 let root = self.root(fs)?;
                 let is_directory = path.last() == Some(&SEPARATOR);
-                let target = Target { fs, start: root, names, is_directory, refuses_links: false };
+                let target = Target { fs, start: root, names, is_directory, refuses_links };
                 self.open_target(process, target, how)
             }
         }
@@ -344,7 +357,7 @@ impl State {
         Ok((fs, file))
     }
 
-    pub(crate) fn file_of(&self, handle: u64) -> OsResult<&crate::files::file_system::FileRecord> {
+    pub(crate) fn file_of(&self, handle: u64) -> OsResult<&FileRecord> {
         let (fs, file) = self.file(handle)?;
         self.file_system(fs)?.record(file)
     }

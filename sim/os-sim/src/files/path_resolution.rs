@@ -19,6 +19,11 @@ const MAX_REPARSES: u32 = 63;
 const RELATIVE_REPARSES: u32 = 1;
 const ABSOLUTE_REPARSES: u32 = 2;
 
+/// The directory of the object manager with the DOS names of devices: `\??\`.
+pub(crate) const DOS_DEVICES: [u16; 4] = [SEPARATOR, b'?' as u16, b'?' as u16, SEPARATOR];
+/// The beginning of the name of a volume as a device. Windows numbers volumes in the order in which they arrive.
+const VOLUME_DEVICE: &str = r"\Device\HarddiskVolume";
+
 /// `ERROR_SYMLINK_CLASS_DISABLED`: the SMB client does not follow absolute links on a remote share.
 const SYMLINK_CLASS_DISABLED: OsError = OsError(1463);
 
@@ -84,9 +89,12 @@ impl Required {
 impl State {
     /// Parses an absolute NT path.
     pub(crate) fn parse_path(&mut self, path: &[u16]) -> OsResult<ParsedPath> {
-        let prefix = path.get(..4).filter(|head| same(head, r"\??\"));
-        prefix.ok_or(OsError::PATH_NOT_FOUND)?;
-        let path = &path[4..];
+        let is_device = path.get(..VOLUME_DEVICE.len()).is_some_and(|head| same(head, VOLUME_DEVICE));
+        let start = if is_device { VOLUME_DEVICE.len() } else { DOS_DEVICES.len() };
+        if !is_device && !path.starts_with(&DOS_DEVICES) {
+            return Err(OsError::PATH_NOT_FOUND);
+        }
+        let path = &path[start..];
         if path.is_empty() {
             return Err(OsError::INVALID_NAME);
         }
@@ -94,13 +102,14 @@ impl State {
             Some(at) => (&path[..at], Some(&path[at + 1..])),
             None => (path, None),
         };
-        if same(head, "UNC") {
+        if !is_device && same(head, "UNC") {
             return self.share(rest.unwrap_or_default());
         }
         // NT's object manager reports an unknown device as "path not found" if more of the path follows, and otherwise as
         // "file not found".
         let missing = if rest.is_some() { OsError::PATH_NOT_FOUND } else { OsError::FILE_NOT_FOUND };
-        if let Some(volume) = self.volume_by_name(head) {
+        let volume = if is_device { self.volume_by_device(head) } else { self.volume_by_name(head) };
+        if let Some(volume) = volume {
             return match rest {
                 _ if self.volume(volume).is_err() => Err(missing),
                 None => Ok(ParsedPath::Volume(volume)),
@@ -108,9 +117,19 @@ impl State {
             };
         }
         match self.disk_by_name(head) {
-            Some(device) if rest.is_none_or(<[u16]>::is_empty) => Ok(ParsedPath::Disk(device)),
+            Some(device) if !is_device && rest.is_none_or(<[u16]>::is_empty) => Ok(ParsedPath::Disk(device)),
             _ => Err(missing),
         }
+    }
+
+    /// Returns the name of a volume as a device.
+    pub(crate) fn device_of(volume: Uuid) -> String {
+        format!("{VOLUME_DEVICE}{}", device_number(volume))
+    }
+
+    fn volume_by_device(&self, number: &[u16]) -> Option<Uuid> {
+        let number: u128 = String::from_utf16(number).ok()?.parse().ok()?;
+        self.arrived_volumes().map(|(_, volume)| volume.id).find(|id| device_number(*id) == number)
     }
 
     fn volume_by_name(&self, head: &[u16]) -> Option<Uuid> {
@@ -275,6 +294,11 @@ impl State {
         }
         Ok(Followed { fs, names, is_directory, reparses: RELATIVE_REPARSES })
     }
+}
+
+/// Returns the number in the name of a volume as a device. Nothing depends on the order in which volumes have arrived.
+fn device_number(volume: Uuid) -> u128 {
+    volume.as_u128() % 0xffff_fffb
 }
 
 const DOT: u16 = 0x2e;

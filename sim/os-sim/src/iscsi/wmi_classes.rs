@@ -6,7 +6,7 @@ use os::{Instance, OsError, OsResult, Returned, Uuid, Value};
 
 use super::{Authentication, DEFAULT_PORT, Effect, Iscsi, PortalAddress, Session};
 use crate::wmi::method_call::{Arguments, Method, created, instance, method, returned, text};
-use crate::wmi::wql::{Associators, Key, ObjectPath};
+use crate::wmi::wql::{Associators, ObjectPath};
 
 const PORTAL: &str = "MSFT_iSCSITargetPortal";
 const TARGET: &str = "MSFT_iSCSITarget";
@@ -46,36 +46,35 @@ impl Iscsi {
     /// is empty if `query.object` does not exist.
     pub fn associated(&self, query: &Associators) -> Option<Associated> {
         /// Each association that is simulated, with the class that it leads from and the class that it leads to.
-        const ASSOCIATIONS: [(&str, &str, &str); 4] = [
+        const ASSOCIATIONS: [(&str, &str, &str); 5] = [
             ("MSFT_iSCSITargetToiSCSITargetPortal", PORTAL, TARGET),
             ("MSFT_iSCSITargetToiSCSIConnection", TARGET, CONNECTION),
             ("MSFT_iSCSISessionToiSCSIConnection", SESSION, CONNECTION),
+            ("MSFT_iSCSISessionToDisk", SESSION, "MSFT_Disk"),
             ("MSFT_iSCSIConnectionToDisk", CONNECTION, "MSFT_Disk"),
         ];
         let object = &query.object;
-        let (_, from, _) = ASSOCIATIONS.into_iter().find(|(name, from, to)| {
+        let (_, from, to) = ASSOCIATIONS.into_iter().find(|(name, from, to)| {
             object.is_of(from) && query.association == Some(name) && query.result.is_none_or(|class| class == *to)
         })?;
         let sessions = self.initiator.sessions.iter();
-        Some(match from {
-            PORTAL => {
-                let at = key_of_portal(object);
-                let is_reported = |iqn: &str| {
-                    self.initiator.discovered.iter().any(|(known, portal)| known == iqn && Some(portal) == at.as_ref())
-                };
+        let has_session = |session: &&Session| match from {
+            TARGET => object.text("NodeAddress").is_some_and(|iqn| session.iqn.eq_ignore_ascii_case(iqn)),
+            SESSION => object.text("SessionIdentifier") == Some(&session.identifier()),
+            _ => object.text("ConnectionIdentifier") == Some(&session.connection_identifier()),
+        };
+        Some(match (from, to) {
+            (PORTAL, _) => {
+                let address = object.text("TargetPortalAddress").unwrap_or_default();
+                let is_at = |portal: &PortalAddress| portal.address.eq_ignore_ascii_case(address);
+                let is_reported =
+                    |iqn: &str| self.initiator.discovered.iter().any(|(known, portal)| known == iqn && is_at(portal));
                 Associated::Objects(self.target_rows(is_reported))
             }
-            CONNECTION => {
-                let identifier = object.text("ConnectionIdentifier");
-                let reached = sessions.filter(|session| identifier == Some(&session.connection_identifier()));
-                Associated::Disks(reached.flat_map(|session| self.luns(session)).map(|lun| lun.id).collect())
-            }
+            (_, CONNECTION) => Associated::Objects(sessions.filter(has_session).map(connection_instance).collect()),
             _ => {
-                let has_session = |session: &&Session| match from {
-                    TARGET => object.text("NodeAddress").is_some_and(|iqn| session.iqn.eq_ignore_ascii_case(iqn)),
-                    _ => object.text("SessionIdentifier") == Some(&session.identifier()),
-                };
-                Associated::Objects(sessions.filter(has_session).map(connection_instance).collect())
+                let reached = sessions.filter(has_session);
+                Associated::Disks(reached.flat_map(|session| self.luns(session)).map(|lun| lun.id).collect())
             }
         })
     }
@@ -286,19 +285,7 @@ fn portal_of(arguments: Arguments<'_>) -> OsResult<PortalAddress> {
     Ok(PortalAddress::new(address, arguments.u16("TargetPortalPortNumber")?.unwrap_or(DEFAULT_PORT)))
 }
 
-fn key_of_portal(object: &ObjectPath) -> Option<PortalAddress> {
-    let port = u16::try_from(object.number("TargetPortalPortNumber")?).ok()?;
-    Some(PortalAddress::new(object.text("TargetPortalAddress")?, port))
-}
-
 fn portal_instance(at: &PortalAddress) -> Instance {
-    let path = ObjectPath {
-        class: PORTAL.to_owned(),
-        keys: vec![
-            ("TargetPortalAddress".to_owned(), Key::Text(at.address.clone())),
-            ("TargetPortalPortNumber".to_owned(), Key::Number(at.port.into())),
-        ],
-    };
     let properties = [
         ("InitiatorInstanceName", Value::Null),
         ("InitiatorPortalAddress", Value::Null),
@@ -307,7 +294,8 @@ fn portal_instance(at: &PortalAddress) -> Instance {
         ("TargetPortalAddress", text(&at.address)),
         ("TargetPortalPortNumber", Value::U32(at.port.into())),
     ];
-    instance(&path, properties)
+    // The port is not a key.
+    instance(&ObjectPath::object(PORTAL, "TargetPortalAddress", &at.address), properties)
 }
 
 /// The address that each name of a portal resolves to.

@@ -17,8 +17,9 @@ impl State {
     fn is_on_disk(&self, object: &str, number: u32) -> bool {
         let Some(disk) = self.device(number).and_then(|device| self.disks.get(&device)) else { return false };
         let named = object.contains(&disk.instance) || object.ends_with(&format!(r"\physicaldrive{number}"));
+        let is_of = |id| object.starts_with(&format!(r"{}\", Self::device_of(id).to_lowercase()));
         named
-            || disk.volumes().any(|volume| object.contains(&volume.id.to_string()))
+            || disk.volumes().any(|volume| object.contains(&volume.id.to_string()) || is_of(volume.id))
             || self.disk_of_path(object).is_some_and(|found| found.number == number)
     }
 
@@ -41,17 +42,22 @@ impl State {
 #[cfg(test)]
 mod tests {
     use crate::builder::node;
+    use crate::state::State;
 
     #[test]
     fn an_object_is_on_the_disk_of_the_volume_mounted_nearest_above_it() {
         let mount = r"C:\var\lib\kubelet\mount";
         let sim = node().disk(1 << 30).partitioned().formatted("NTFS").mounted(mount).build();
         let volume = sim.volume_on(1).expect("a volume").name();
+        let system = sim.volume_on(0).expect("a volume").id;
+        let by_device = format!(r"{}\var\lib\kubelet\mount\file", State::device_of(system));
         for (object, disk) in [
             (r"\??\C:\var\lib\kubelet\mount".to_owned(), 1),
             (r"\??\c:\VAR\lib\kubelet\mount\file".to_owned(), 1),
             (r"\??\C:\var\lib\kubelet\mounted".to_owned(), 0),
             (format!("{volume}file"), 1),
+            // A link on the path of a device is not followed.
+            (by_device, 0),
             (r"\??\PhysicalDrive1".to_owned(), 1),
             (r"\??\PhysicalDrive0".to_owned(), 0),
         ] {

@@ -98,8 +98,9 @@ pub(crate) fn returned(code: u32) -> Returned {
     Returned { code, ..Returned::default() }
 }
 
-/// Returns the result of a method that returns a new object as the output parameter `name`.
+/// Returns the result of a method that returns a new object as the output parameter `name`. An embedded object has no path.
 pub(crate) fn created(name: &str, object: Instance) -> Returned {
+    let object = Instance { path: String::new(), ..object };
     let properties = [(name.to_owned(), Value::Object(Box::new(object)))].into();
     Returned { code: 0, out: Instance { path: String::new(), properties } }
 }

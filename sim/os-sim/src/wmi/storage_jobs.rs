@@ -9,7 +9,7 @@ use crate::disks::mount_manager::{Mount, MountPoint};
 use crate::disks::volume_lock::VolumeLock;
 use crate::disks::{ALIGNMENT, Disk, Health, Layout, PartitionKind, SECTOR, Volume, Writability};
 use crate::state::{Callback, DeviceId, Event, State};
-use crate::wmi::method_call::returned;
+use crate::wmi::method_call::{created, returned};
 use crate::wmi::provider_instances::partition_by_number;
 use crate::wmi::return_value as code;
 use crate::wmi::wql::ObjectPath;
@@ -244,12 +244,10 @@ impl State {
             self.mounts.extend(letter.map(|letter| Mount { volume, point: MountPoint::Letter(letter) }));
         }
         self.announce_volumes(device);
-        let mut returned = returned(if is_taken { code::PATH_IN_USE } else { code::DONE });
-        if let Some(created) = self.disks.get(&device).and_then(|disk| partition_by_number(self, disk, number)) {
-            let created = Value::Object(Box::new(created));
-            returned.out.properties.insert("CreatedPartition".into(), created);
-        }
-        returned
+        let code = if is_taken { code::PATH_IN_USE } else { code::DONE };
+        let partition = self.disks.get(&device).and_then(|disk| partition_by_number(self, disk, number));
+        let out = partition.map(|partition| created("CreatedPartition", partition).out).unwrap_or_default();
+        Returned { code, out }
     }
 
     /// Formats a volume. Its content is lost.

@@ -5,7 +5,7 @@ use os::abi::{FileBasicInfo, FsAttributeInformation, FsFullSizeInformation};
 use os::{Access, FileInfo, FsInfo, Handle, NtPath, Open, Options, OsError, OsResult, U16String, Uuid};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use super::calls::{assert_fails, query};
+use super::calls::{assert_fails, query, set_junction};
 use super::devices::length;
 use crate::fact::Fact;
 use crate::node::{TestDisk, TestNode, VolumeKind};
@@ -60,6 +60,21 @@ pub(crate) const FACTS: &[Fact] = &[
             let total = size.total_units * u64::from(size.sectors_per_unit) * u64::from(size.bytes_per_sector);
             assert!(total <= length && total > length / 2, "{total} of {length}");
             assert!(size.available_units <= size.total_units && size.caller_available_units <= size.available_units);
+        }
+    }),
+    Fact::new("FS-INFO-05", |node| {
+        for (kind, has_them) in [(VolumeKind::Ntfs, true), (VolumeKind::Fat32, false)] {
+            let root = NtPath::volume_root(node.volume(kind).id);
+            let handle = open(node, &root, Access::READ_ATTRIBUTES).expect("the root opens");
+            let mut output = [0; 64];
+            handle.query_fs(FsInfo::Attribute, &mut output).expect("attributes");
+            let (head, _) = FsAttributeInformation::read_from_prefix(&output).expect("the fixed part");
+            assert_eq!(head.attributes & FsAttributeInformation::SUPPORTS_REPARSE_POINTS != 0, has_them);
+            let new = root.join(&U16String::from_str("new"));
+            let access = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
+            let directory = node.os().open(&new, &Open::new_directory(access)).expect("the directory is created");
+            let set = set_junction(&*directory, &root);
+            assert_eq!(set, if has_them { Ok(()) } else { Err(OsError::INVALID_FUNCTION) });
         }
     }),
     Fact::new("DEVICE-LOST-01", |node| {

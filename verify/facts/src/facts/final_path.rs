@@ -56,4 +56,16 @@ pub(crate) const FACTS: &[Fact] = &[
         let id = |handle| query::<FileIdInfo>(handle, FileInfo::Id).expect("the id");
         assert_eq!(id(&*again), id(&*opened));
     }),
+    Fact::new("FINAL-05", |node| {
+        let directory = node.directory();
+        directory.mkdir("Real Name");
+        let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
+        let opened = directory.open("Real Name", &how).expect("the directory opens");
+        let path = opened.final_path(PathForm::Device).expect("the path");
+        let text = path.to_string_lossy();
+        assert!(text.starts_with(r"\Device\HarddiskVolume") && text.ends_with(r"\Real Name"), "{text}");
+        let again = node.os().open(&NtPath::from_nt(path), &how).expect("the path opens");
+        let id = |handle| query::<FileIdInfo>(handle, FileInfo::Id).expect("the id");
+        assert_eq!(id(&*again), id(&*opened));
+    }),
 ];

@@ -7,7 +7,7 @@ use os::{Access, Instance, Namespace, NtPath, Open, Options, OsError, Secret, Se
 use super::network::{
     PORTAL, SESSION, TARGET, add_portal, address, connected_target, iscsi, known, log_out, login, portal,
 };
-use super::network::{select, sessions, target, text};
+use super::network::{invoke, object_path, select, sessions, target, text};
 use crate::fact::Fact;
 use crate::network::TargetKind;
 use crate::node::TestNode;
@@ -154,8 +154,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("ISCSI-14", |node| {
         let target = connected_target(node);
         let path = portal(node, &target.portal).expect("the portal is listed").path;
-        let targets = related(node, &path, "MSFT_iSCSITargetToiSCSITargetPortal", TARGET);
-        assert!(targets.iter().any(|row| row.text("NodeAddress") == Some(&target.iqn)), "{targets:?}");
+        assert!(reported(node, &path).contains(&target.iqn));
         let session = &sessions(node, &target)[0];
         assert_eq!(disks(node, &session.path).len(), 1);
         let identifiers = |object: &str, association: &str| -> Vec<String> {
@@ -219,6 +218,36 @@ pub(crate) const FACTS: &[Fact] = &[
             assert!(shown.eq_ignore_ascii_case(name), "{shown}");
         }
     }),
+    Fact::new("ISCSI-23", |node| {
+        let target = connected_target(node);
+        let paths = [
+            (portal(node, &target.portal), object_path(PORTAL, "TargetPortalAddress", &target.portal.address)),
+            (known(node, &target), object_path(TARGET, "NodeAddress", &target.iqn)),
+        ];
+        for (row, path) in paths {
+            assert_eq!(row.map(|row| row.path), Some(path));
+        }
+        let session = sessions(node, &target).remove(0);
+        let identifier = session.text("SessionIdentifier").expect("an identifier");
+        assert_eq!(session.path, object_path(SESSION, "SessionIdentifier", identifier));
+    }),
+    Fact::new("ISCSI-26", |node| {
+        let target = target(node, TargetKind::Open);
+        add_portal(node, &target);
+        let returned =
+            invoke(node, Namespace::Storage, TARGET, "Connect", &login(&target)).expect("the login succeeds");
+        let Some(Value::Object(created)) = returned.out.get("CreatediSCSISession") else { panic!("{returned:?}") };
+        let identifier = created.text("SessionIdentifier").expect("an identifier");
+        let path = object_path(SESSION, "SessionIdentifier", identifier);
+        assert_eq!(numbers(&related(node, &path, "MSFT_iSCSISessionToDisk", "MSFT_Disk")), disks(node, &path));
+    }),
+    Fact::new("ISCSI-27", |node| {
+        let target = target(node, TargetKind::Open);
+        let path = object_path(PORTAL, "TargetPortalAddress", &target.portal.address);
+        assert_eq!(reported(node, &path), [""; 0]);
+        let path = object_path(TARGET, "NodeAddress", &target.iqn);
+        assert_eq!(connections(node, &path, "MSFT_iSCSITargetToiSCSIConnection"), []);
+    }),
 ];
 
 fn secret(text: &str) -> Value {
@@ -229,7 +258,17 @@ fn secret(text: &str) -> Value {
 fn disks(node: &dyn TestNode, session: &str) -> Vec<u32> {
     let connections = connections(node, session, "MSFT_iSCSISessionToiSCSIConnection");
     let found = connections.iter().flat_map(|row| related(node, &row.path, "MSFT_iSCSIConnectionToDisk", "MSFT_Disk"));
-    found.map(|disk| disk.u32("Number").expect("a number")).collect()
+    numbers(&found.collect::<Vec<_>>())
+}
+
+fn numbers(disks: &[Instance]) -> Vec<u32> {
+    disks.iter().map(|disk| disk.u32("Number").expect("a number")).collect()
+}
+
+/// Returns the names of the targets of a portal.
+fn reported(node: &dyn TestNode, portal: &str) -> Vec<String> {
+    let targets = related(node, portal, "MSFT_iSCSITargetToiSCSITargetPortal", TARGET);
+    targets.iter().filter_map(|row| row.text("NodeAddress")).map(str::to_owned).collect()
 }
 
 /// Returns the connections of a session or target.

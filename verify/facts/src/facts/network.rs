@@ -44,6 +44,11 @@ pub(crate) fn invoke(
     }
 }
 
+/// Returns the path of the object whose only key has this value.
+pub(crate) fn object_path(class: &str, key: &str, value: &str) -> String {
+    format!("{class}.{key}=\"{}\"", value.replace('\\', r"\\").replace('"', "\\\""))
+}
+
 /// Quotes a text for WQL.
 pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', r"\\"))

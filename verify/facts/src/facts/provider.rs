@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use os::{CallStatus, Instance, MethodCall, Namespace, OsResult, Value};
 
+use super::network::object_path;
 use crate::node::{TestDisk, TestNode, TestVolume};
 
 /// How long a check waits for WMI.
@@ -75,12 +76,10 @@ pub(crate) fn partition(node: &dyn TestNode, disk: &str, offset: u64, size: u64)
     created(&out)
 }
 
-/// Returns the path of the partition that `CreatePartition` returned. Windows returns it as text.
+/// Returns the path of the partition that `CreatePartition` returned.
 pub(crate) fn created(out: &Instance) -> String {
-    match out.get("CreatedPartition") {
-        Some(Value::Object(partition)) => partition.path.clone(),
-        other => panic!("the created partition is {other:?}"),
-    }
+    let Some(Value::Object(partition)) = out.get("CreatedPartition") else { panic!("no created partition: {out:?}") };
+    object_path("MSFT_Partition", "ObjectId", partition.text("ObjectId").expect("an identifier"))
 }
 
 /// Returns the provider's instance of the partition that begins nearest to `offset` on a disk.

@@ -121,6 +121,11 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(while_offline(node, volume, |_| ask()), (Err(not_ready), Err(not_ready)));
         assert_eq!(ask(), (Ok("NTFS".to_owned()), Ok(())));
     }),
+    Fact::new("WMI-PART-25", |node| {
+        let raw = node.disk(DiskKind::Raw);
+        let disk = initialized(node, raw, 2);
+        assert_eq!(partition(node, &disk, 64 * MIB, 64 * MIB), partition_near(node, raw, 64 * MIB).path);
+    }),
 ];
 
 /// Returns the smallest and the largest size of a partition.

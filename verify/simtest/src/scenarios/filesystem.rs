@@ -95,6 +95,17 @@ const STATES: &[State] = &[
         },
     },
     State {
+        name: "Windows on a FAT volume",
+        build: || {
+            let sim = os_sim::node().disk(GIB).partitioned().formatted("FAT32").build();
+            let external = sim.external();
+            external.set_drive_letter('C', sim.volume_on(1).expect("a volume").id);
+            external.mkdir_all(&format!(r"{PATH}\d")).expect("a directory");
+            external.mkdir_all(SOURCE).expect("a directory");
+            sim
+        },
+    },
+    State {
         name: "a stale mount point",
         build: || {
             let sim = parent().disk(GIB).partitioned().formatted("NTFS").mounted(PATH).build();
@@ -128,23 +139,25 @@ const PARENT: &str = r"C:\var\lib\kubelet\pods\a";
 const AT_PATH: &str = r"disk 0 partition 2 \var\lib\kubelet\pods\a";
 const AT_MOVED_PATH: &str = r"disk 0 partition 2 \moved\kubelet\pods\a";
 const AT_FAT_PATH: &str = r"disk 1 partition 2 \kubelet\pods\a";
+const AT_PATH_ON_FAT: &str = r"disk 1 partition 2 \var\lib\kubelet\pods\a";
 const MOUNTED: &str = r"disk 1 partition 2 mounted at C:\var\lib\kubelet\pods\a\p";
 
 const OPERATIONS: &[Spec] = &[
     Spec::new("PathExists", |_| boxed(PathExists { path: path(PATH), context: None })),
     Spec::new("Mkdir", |_| boxed(Mkdir { path: path(PATH), context: None }))
-        .may_change(&[AT_PATH, AT_MOVED_PATH, AT_FAT_PATH])
+        .may_change(&[AT_PATH, AT_MOVED_PATH, AT_FAT_PATH, AT_PATH_ON_FAT])
         .ensures(|sim| sim.external().exists(PATH)),
     Spec::new("Rmdir", |_| boxed(Rmdir { path: path(PATH), context: None, force: false }))
-        .may_change(&[AT_PATH, AT_MOVED_PATH, AT_FAT_PATH, MOUNTED])
+        .may_change(&[AT_PATH, AT_MOVED_PATH, AT_FAT_PATH, AT_PATH_ON_FAT, MOUNTED])
         .ensures(|sim| !sim.external().exists(PATH)),
     Spec::new("Rmdir(with force)", |_| boxed(Rmdir { path: path(PATH), context: None, force: true }))
-        .may_change(&[AT_PATH, AT_MOVED_PATH, AT_FAT_PATH, MOUNTED])
+        .may_change(&[AT_PATH, AT_MOVED_PATH, AT_FAT_PATH, AT_PATH_ON_FAT, MOUNTED])
         .ensures(|sim| !sim.external().exists(PATH)),
     Spec::new("RmdirContents", |_| boxed(RmdirContents { path: path(PATH) }))
         .may_change(&[
             r"disk 0 partition 2 \var\lib\kubelet\pods\a\p\",
             r"disk 1 partition 2 \kubelet\pods\a\p\",
+            r"disk 1 partition 2 \var\lib\kubelet\pods\a\p\",
             r"disk 1 partition 2 \d",
             r"disk 1 partition 2 \f",
             r"disk 1 partition 2 \l",
@@ -152,7 +165,7 @@ const OPERATIONS: &[Spec] = &[
         ])
         .ensures(|sim| sim.external().read_dir(PATH).is_ok_and(|names| names.is_empty())),
     Spec::new("CreateSymlink", |_| boxed(CreateSymlink { source: path(SOURCE), target: path(PATH) }))
-        .may_change(&[AT_PATH, AT_MOVED_PATH, AT_FAT_PATH])
+        .may_change(&[AT_PATH, AT_MOVED_PATH, AT_FAT_PATH, AT_PATH_ON_FAT])
         .ensures(|sim| sim.external().is_link(PATH)),
     Spec::new("IsSymlink", |_| boxed(IsSymlink { path: path(PATH) })),
     Spec::new("GetVolumeIDFromTargetPath", |_| boxed(GetVolumeIdFromTargetPath { target: path(PATH) })),

@@ -44,6 +44,12 @@ fn backend() -> Backend {
 /// service has an access list of its own.
 pub(crate) fn restrict_to_owner(_options: &mut OpenOptions) {}
 
+/// Returns the time for a line of the log in the time zone of the node, as klog writes it: `1124 02:12:23.812000`.
+pub(crate) fn log_time() -> String {
+    let [month, day, hour, minute, second, millisecond] = os_win32::system::local_time();
+    format!("{month:02}{day:02} {hour:02}:{minute:02}:{second:02}.{millisecond:03}000")
+}
+
 /// Returns that there is no limit: Windows has none on handles that connections could reach.
 pub(crate) fn raise_open_files(_wanted: usize) -> Option<usize> {
     None

@@ -27,6 +27,7 @@ const FAILURE_RESET: Duration = Duration::from_hours(24);
 pub fn manage_service(task: Task, out: impl Write) -> Result<(), Box<dyn Error>> {
     match task {
         Task::Install(installation) => install::install(&installation, out),
+        Task::Flags(flags) => install::flags(&flags, out),
         Task::Uninstall => install::uninstall(out),
         Task::Status => install::status(out),
     }

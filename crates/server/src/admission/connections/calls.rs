@@ -26,8 +26,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tonic::Status;
 
-use super::lru_queue::EvictionClass;
-use super::{ConnectionHandle, Connections, State};
+use super::{ConnectionHandle, Connections, EvictionClass, State};
 use crate::drain::GOAWAY_GRACE;
 
 /// The calls of a server, as a part of the state of its connections.
@@ -163,11 +162,11 @@ impl ConnectionHandle {
             return Err(Status::unavailable(TOO_MANY_CALLS));
         }
         member.calls += 1;
+        member.rank = None;
         state.calls.in_flight += 1;
         state.busy += usize::from(is_first);
         // The connection stays open for as long as the call takes, and counts until it closes.
         state.leaving -= usize::from(mem::take(&mut member.is_leaving));
-        state.remove_idle(self.id);
         drop(guard);
         Ok(InFlightCall(Arc::clone(self)))
     }
@@ -213,7 +212,7 @@ impl Drop for InFlightCall {
             drop(guard);
             self.0.no_calls.notify_one();
         } else {
-            state.push_idle(self.0.id, EvictionClass::Idle);
+            state.set_idle(self.0.id, EvictionClass::Idle);
         }
     }
 }

@@ -213,9 +213,9 @@ async fn at_the_limit_of_leaving_connections_the_first_of_them_loses_its_grace_p
     }
     assert_eq!((connections.open(), connections.counts().leaving), (1, MAX_LEAVING + 2));
     for revoked in &mut all[..2] {
-        revoked.evicted().await.revoked().await;
+        revoked.evicted().await.unwrap().revoked().await;
     }
-    never(all[2].evicted().await.revoked()).await;
+    never(all[2].evicted().await.unwrap().revoked()).await;
     all.clear();
     assert_eq!(
         connections.counts(),

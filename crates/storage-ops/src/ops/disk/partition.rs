@@ -1,6 +1,6 @@
 //! Partitioning a disk.
 
-use os::{Access, Instance};
+use os::{Access, Instance, Returned};
 
 use crate::devices::{Disk, PartitionTable, TableStyle, file_system};
 use crate::error::{Kind, OperationError, OperationResult};
@@ -52,13 +52,12 @@ impl Operation for PartitionDisk {
                     Ok(())
                 })?;
             }
-            let mut is_new = false;
+            let mut created = None;
             while_online(run, &disk, || {
-                is_new |= Self::add_partition(run, &disk, instance.take())?;
+                created = Self::add_partition(run, &disk, instance.take())?.or(created.take());
                 Ok(())
             })?;
-            let online = if is_new { Self::bring_new_volumes_online(run, &disk) } else { Ok(()) };
-            match online {
+            match created.map_or(Ok(()), |created| Self::bring_new_volumes_online(run, &disk, &created)) {
                 Err(Stop::Failed(error)) if error.kind != Kind::StillRunning => {
                     tracing::warn!(disk = self.disk.0, %error, "the new volume could not be brought online");
                 }
@@ -150,8 +149,8 @@ impl PartitionDisk {
         }
     }
 
-    /// Creates the partition, and returns true, unless another program has partitioned the disk.
-    fn add_partition(run: Run<'_>, disk: &Disk, known: Option<Instance>) -> RunResult<bool> {
+    /// Creates the partition, and returns what the provider returned, unless another program has partitioned the disk.
+    fn add_partition(run: Run<'_>, disk: &Disk, known: Option<Instance>) -> RunResult<Option<Returned>> {
         let table_now = || {
             let reader = disk.reader(run.os())?;
             reader.update()?;
@@ -160,24 +159,24 @@ impl PartitionDisk {
         // Another program, which our lock does not exclude, may have partitioned the disk.
         let table = table_now()?;
         if table.is_partitioned() {
-            return Ok(false);
+            return Ok(None);
         }
         refuse_mbr(&table)?;
-        msft_storage::create_partition(run, disk, known)?;
+        let returned = msft_storage::create_partition(run, disk, known)?;
         let created = run.host().poll(run.timeouts().arrival, || -> OperationResult<_> {
             Ok(table_now()?.is_partitioned().then_some(()))
         })?;
-        Ok(created.map(|()| true).ok_or_else(|| {
+        Ok(created.map(|()| Some(returned)).ok_or_else(|| {
             OperationError::precondition("Windows reported success, but no partition was found on the disk")
         })?)
     }
 
     /// Brings the volumes of a disk that has just been partitioned online, as the Go program does, whether Windows has done
     /// that already or not.
-    fn bring_new_volumes_online(run: Run<'_>, disk: &Disk) -> RunResult<()> {
+    fn bring_new_volumes_online(run: Run<'_>, disk: &Disk, created: &Returned) -> RunResult<()> {
         let table = readings::disk::partition_table(run, &disk.reader(run.os())?)?;
         for partition in table.data() {
-            msft_storage::bring_new_volume_online(run, disk, partition)?;
+            msft_storage::bring_new_volume_online(run, disk, partition, created)?;
         }
         Ok(())
     }

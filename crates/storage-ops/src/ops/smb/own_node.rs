@@ -125,6 +125,8 @@ fn number(text: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv6Addr};
+
     use super::{address, is_local, is_localhost};
 
     #[test]
@@ -157,6 +159,10 @@ mod tests {
         {
             assert!(!address(text).is_some_and(is_local), "{text}");
         }
+        // The groups are hexadecimal: this address contains no IPv4 address.
+        let other = address("--ffff-127-0-0-1.ipv6-literal.net");
+        assert_eq!(other, Some(IpAddr::V6(Ipv6Addr::new(0, 0, 0, 0xffff, 0x127, 0, 0, 1))));
+        assert!(!other.is_some_and(is_local));
         for text in ["", "files", "1.2.3.4.5", "256.0.0.1", "1.2.3.256", "4294967296", "0x", "+1", "08", "a.1", "1..2"]
         {
             assert_eq!(address(text), None, "{text}");

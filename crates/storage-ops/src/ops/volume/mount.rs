@@ -5,6 +5,7 @@ use os::{Handle, OsError, OsResult, U16String};
 
 use crate::devices::{Link, buffer};
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::host::Fallback;
 use crate::node::Node;
@@ -52,9 +53,16 @@ impl Operation for MountVolume {
         readings::volume::locked_disk_of(run, self.volume)?;
         // A container must not get access to a volume that the node itself uses, such as the system volume.
         node_volumes::refuse_volume(run, self.volume)?;
-        let entry = run.node().directories.entry(run.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
+        let named = |error: OperationError| match error.code {
+            Some(code) if ErrorClass::DirectoryMissing.contains(code) => {
+                OperationError { reason: format!("the directory {} does not exist ({})", self.target, code.0), ..error }
+            }
+            _ => error,
+        };
+        let how = &OPEN_NO_DELETE_SHARE;
+        let entry = run.node().directories.entry(run.os(), &self.target, None, how).map_err(named)?;
         // Held without sharing deletion until the end, so that the path keeps leading to this directory.
-        let mut target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
+        let mut target = entry.parent().open_child(entry.leaf(), how).map_err(|code| named(code.into()))?;
         let path = entry.win32_path()?;
         match Link::of(&*target)? {
             None if buffer::attributes(&*target)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {

@@ -46,22 +46,10 @@ impl ObjectPath {
 
     /// Returns the text of the key `name`.
     pub fn text(&self, name: &str) -> Option<&str> {
-        match self.key(name)? {
-            Key::Text(text) => Some(text),
-            Key::Number(_) => None,
+        match self.keys.iter().find(|(key, _)| key.eq_ignore_ascii_case(name))? {
+            (_, Key::Text(text)) => Some(text),
+            (_, Key::Number(_)) => None,
         }
-    }
-
-    /// Returns the number of the key `name`.
-    pub fn number(&self, name: &str) -> Option<i128> {
-        match self.key(name)? {
-            Key::Number(number) => Some(*number),
-            Key::Text(_) => None,
-        }
-    }
-
-    fn key(&self, name: &str) -> Option<&Key> {
-        self.keys.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     pub(super) fn from_tokens(tokens: &[Token]) -> Option<Self> {
@@ -130,8 +118,8 @@ mod tests {
     fn a_path_may_have_no_keys_or_several() {
         assert_eq!("MSFT_iSCSITarget".parse(), Ok(ObjectPath::class("MSFT_iSCSITarget")));
         let path: ObjectPath = r#"MSFT_iSCSITargetPortal.Address="10.0.0.1",Port=3260"#.parse().expect("two keys");
-        assert_eq!(path.number("port"), Some(3260));
-        assert_eq!(path.keys[0], ("Address".to_owned(), Key::Text("10.0.0.1".to_owned())));
+        let keys = [("Address", Key::Text("10.0.0.1".to_owned())), ("Port", Key::Number(3260))];
+        assert_eq!(path.keys, keys.map(|(name, value)| (name.to_owned(), value)));
     }
 
     #[test]

@@ -116,6 +116,7 @@ const CLASSES: &[Class] = &[
     class(Storage, "MSFT_iSCSITargetToiSCSIConnection", &[(Reference, "iSCSIConnection iSCSITarget")]),
     class(Storage, "MSFT_iSCSISessionToiSCSIConnection", &[(Reference, "iSCSIConnection iSCSISession")]),
     class(Storage, "MSFT_iSCSITargetToiSCSITargetPortal", &[(Reference, "iSCSITarget iSCSITargetPortal")]),
+    class(Storage, "MSFT_iSCSISessionToDisk", &[(Reference, "Disk iSCSISession")]),
     class(Storage, "MSFT_iSCSIConnectionToDisk", &[(Reference, "Disk iSCSIConnection")]),
     class(
         Smb,

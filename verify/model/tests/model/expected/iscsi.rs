@@ -96,7 +96,7 @@ impl Model {
     }
 
     pub(super) fn get_target_disks(&self, target: Target) -> Expected {
-        if !self.is_offered(target) {
+        if !self.is_offered(target) && !self.is_connected(target) {
             return Expected::fails(NOT_FOUND);
         }
         let own = units(target);

@@ -11,14 +11,16 @@ use std::time::{Duration, Instant};
 
 use os_win32::event_log;
 use windows_service::service::{
-    Service, ServiceAccess, ServiceAction, ServiceActionType, ServiceErrorControl, ServiceFailureActions,
-    ServiceFailureResetPeriod, ServiceInfo, ServiceStartType, ServiceState, ServiceType,
+    Service, ServiceAccess, ServiceAction, ServiceActionType, ServiceConfig, ServiceErrorControl,
+    ServiceFailureActions, ServiceFailureResetPeriod, ServiceInfo, ServiceStartType, ServiceState, ServiceType,
 };
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
 use super::{FAILURE_RESET, RESTART_DELAY, STOP_MARGIN, code, failed, folders};
+use crate::doctor::words_of;
 use crate::flags::Flags;
 use crate::program::CSI_PROXY;
+use crate::serve::is_in_host_process_container;
 use crate::service::{Installation, NAME};
 
 const DISPLAY_NAME: &str = "CSI Proxy";
@@ -87,9 +89,31 @@ fn check_folders(program: &Path, flags: &Flags) -> Result<Vec<String>, Box<dyn E
     Ok(warnings)
 }
 
-/// Stops the service, waits until it has stopped, and deletes it.
+/// Prints the command line of the service, and replaces its flags by `flags` if there are any. The service keeps its program.
+pub(super) fn flags(flags: &[String], mut out: impl Write) -> Result<(), Box<dyn Error>> {
+    let service = open(ServiceAccess::QUERY_CONFIG | ServiceAccess::CHANGE_CONFIG)?;
+    let cannot = |error| failed(&format!("cannot query or change service {NAME}"), &error);
+    let config = service.query_config().map_err(cannot)?;
+    writeln!(out, "{}", config.executable_path.display())?;
+    let mut words = words_of(&config.executable_path.to_string_lossy()).into_iter().map(OsString::from);
+    let changed = information(words.next().unwrap_or_default().into(), flags);
+    if flags.is_empty() || words.eq(changed.launch_arguments.iter().cloned()) {
+        return Ok(());
+    }
+    let ServiceConfig { start_type, error_control, display_name, dependencies, .. } = config;
+    let changed = ServiceInfo { start_type, error_control, display_name, dependencies, ..changed };
+    service.change_config(&changed).map_err(cannot)?;
+    let now = service.query_config().map_err(cannot)?.executable_path;
+    writeln!(out, "is now {}\nTo use it: sc.exe stop {NAME}, sc.exe start {NAME}", now.display())?;
+    Ok(())
+}
+
+/// Stops the service, waits until it has stopped, and deletes it. Does nothing if it is not installed.
 pub(super) fn uninstall(mut out: impl Write) -> Result<(), Box<dyn Error>> {
-    let service = open(ServiceAccess::STOP | ServiceAccess::QUERY_STATUS | ServiceAccess::DELETE)?;
+    let Some(service) = find(ServiceAccess::STOP | ServiceAccess::QUERY_STATUS | ServiceAccess::DELETE)? else {
+        writeln!(out, "Service {NAME} is not installed.")?;
+        return Ok(());
+    };
     stop(&service)?;
     let deleted = service.delete();
     deleted.map_err(|error| failed(&format!("cannot delete service {NAME}"), &error))?;
@@ -128,8 +152,8 @@ fn create(program: PathBuf, arguments: &[String]) -> Result<Service, Box<dyn Err
             }
             Some(SERVICE_EXISTS) => {
                 return Err(format!(
-                    "service {NAME} is already installed; to make it start this program, \
-                     use 'sc.exe config {NAME} binPath= ...'"
+                    "service {NAME} is already installed; 'csi-proxy service flags' changes its flags, and \
+                     'sc.exe config {NAME} binPath= ...' its program"
                 )
                 .into());
             }
@@ -209,11 +233,22 @@ fn manager(access: ServiceManagerAccess) -> Result<ServiceManager, Box<dyn Error
     opened.map_err(|error| failed("cannot open the service control manager", &error))
 }
 
+/// Opens the service. Returns `None` if it is not installed.
+fn find(access: ServiceAccess) -> Result<Option<Service>, Box<dyn Error>> {
+    match manager(ServiceManagerAccess::CONNECT)?.open_service(NAME, access) {
+        Ok(service) => Ok(Some(service)),
+        Err(error) if code(&error) == Some(SERVICE_DOES_NOT_EXIST) => Ok(None),
+        Err(error) => Err(failed(&format!("cannot open service {NAME}"), &error)),
+    }
+}
+
 fn open(access: ServiceAccess) -> Result<Service, Box<dyn Error>> {
-    manager(ServiceManagerAccess::CONNECT)?.open_service(NAME, access).map_err(|error| match code(&error) {
-        Some(SERVICE_DOES_NOT_EXIST) => format!("service {NAME} is not installed").into(),
-        _ => failed(&format!("cannot open service {NAME}"), &error),
-    })
+    let hint = if is_in_host_process_container() {
+        "; for csi-proxy in a container, see its pod and 'kubectl logs'"
+    } else {
+        ""
+    };
+    find(access)?.ok_or_else(|| format!("service {NAME} is not installed{hint}").into())
 }
 
 /// Stops the service, and waits until it has stopped. A service that is starting or stopping accepts no stop, so this

@@ -1,0 +1,72 @@
+//! `describe`: all that csi-proxy knows of one disk and its volumes, which may be given by a volume or a mount point.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+
+use clap::{ArgMatches, Command};
+use csi_proxy_client::ErrorKind;
+use serde_json::json;
+
+use crate::args::{self, argument};
+use crate::failure::Failure;
+use crate::get::{self, disks, volumes};
+use crate::progress::with_progress;
+use crate::session::Session;
+use crate::{quantity, request, table};
+
+/// Returns the command.
+pub(crate) fn command() -> Command {
+    let command = |name, alias, value, about| {
+        let arg = argument("object", value, "Its number, its GUID path or GUID, or the path on the node");
+        Command::new(name)
+            .visible_alias(alias)
+            .about(about)
+            .arg(arg)
+            .arg(args::timeout_arg(get::LIMIT))
+            .arg(args::response_arg())
+    };
+    let disk = command("disk", "disks", "NUMBER", "A disk with its volumes");
+    Command::new("describe")
+        .about("Shows all that is known of a disk, a volume or a mount point")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(disk.mut_arg("object", |arg| arg.value_parser(quantity::number::<u32>)))
+        .subcommand(command("volume", "vol", "VOLUME", "A volume, and its disk"))
+        .subcommand(command("mount", "mnt", "PATH", "The volume that is mounted at a path, and its disk"))
+}
+
+/// Runs the command.
+pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), Failure> {
+    let (kind, matches) = matches.subcommand().expect("a subcommand is required");
+    let client = session.client.with_deadline(args::timeout(matches));
+    let text = || args::required(matches, "object");
+    let found = async {
+        let volume = match kind {
+            "disk" => None,
+            "volume" => Some(request::volume_id(text())),
+            _ => Some(client.volume().get_volume_id_from_target_path(text()).await?),
+        };
+        let disk = match &volume {
+            None => *matches.get_one("object").expect("it is required"),
+            Some(volume) => client.volume().get_disk_number_from_volume_id(volume).await?,
+        };
+        let asked = Some(BTreeSet::from([disk]));
+        let mut disks = disks::fetch(asked.clone(), &client).await?;
+        let mut volumes = volumes::fetch(asked, &client).await?;
+        volumes.rows.retain(|row| volume.as_ref().is_none_or(|id| row["volume"] == **id));
+        let is_empty =
+            |failure: &Failure| matches!(failure, Failure::Call { error, .. } if error.kind() == ErrorKind::NotFound);
+        volumes.problems.retain(|failure| !is_empty(failure));
+        disks.problems.append(&mut volumes.problems);
+        Ok::<_, Failure>((disks, volumes.rows))
+    };
+    let (disks, volumes) = with_progress("describe", found).await?;
+    let text = if let Some(form) = args::response_form(matches) {
+        form.text(&json!({ "disks": disks.rows, "volumes": volumes }))
+    } else {
+        let separator = if volumes.is_empty() { "" } else { "\n" };
+        table::lists(&disks::COLUMNS, &disks.rows) + separator + &table::lists(&volumes::COLUMNS, &volumes)
+    };
+    write!(anstream::stdout(), "{text}")?;
+    get::all_reported(disks.problems, session)
+}
