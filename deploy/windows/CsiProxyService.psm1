@@ -26,11 +26,17 @@ function Assert-Digest([string] $File, [string] $Sha256) {
     }
 }
 
-# Copies the administrator's tool csi-proxyctl.exe, if it is beside the program, to a folder.
-function Copy-Tool([string] $Program, [string] $Folder) {
+# Copies the administrator's tool csi-proxyctl.exe, which is beside the program, to a folder, if its digest is given.
+function Copy-Tool([string] $Program, [string] $Folder, [string] $Sha256) {
+    if (-not $Sha256) { return }
     $tool = Join-Path (Split-Path -Parent (Resolve-Path -LiteralPath $Program)) 'csi-proxyctl.exe'
     $target = Join-Path $Folder 'csi-proxyctl.exe'
-    if ((Test-Path -LiteralPath $tool) -and $tool -ne $target) { Copy-Item -LiteralPath $tool -Destination $target -Force }
+    Assert-Digest $tool $Sha256
+    if ($tool -eq $target) { return }
+    try { Copy-Item -LiteralPath $tool -Destination $target -Force } catch {
+        # Somebody may be using the installed one.
+        Write-Warning "csi-proxyctl.exe was not replaced: $_"
+    }
 }
 
 function Test-Service {

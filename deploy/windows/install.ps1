@@ -5,7 +5,7 @@ Installs csi-proxy as the Windows service csiproxy, starts it, and examines the 
 .DESCRIPTION
 Run the script in an elevated PowerShell on the node. The script downloads nothing. If the same program is installed already,
 the script prints the flags of the service, replaces them if -Flags or -LogFolder is given, and starts the service. To replace
-another program, use upgrade.ps1. A csi-proxyctl.exe beside the program is copied too.
+another program, use upgrade.ps1.
 
 .PARAMETER Program
 The csi-proxy.exe to install.
@@ -13,14 +13,18 @@ The csi-proxy.exe to install.
 .PARAMETER Sha256
 The SHA-256 digest that the program must have.
 
+.PARAMETER ToolSha256
+The SHA-256 digest of the csi-proxyctl.exe beside the program. Without a digest, csi-proxyctl.exe is not installed.
+
 .PARAMETER Folder
 The folder in which the program is installed. If it does not exist, the script creates it; only administrators may write there.
 
 .PARAMETER LogFolder
 The folder of the log. If it does not exist, csi-proxy creates it; only administrators have access.
+With -LogFolder or -Flags, an installed service loses all flags that this command does not give; -LogFolder has its default then.
 
 .PARAMETER Flags
-All further flags of csi-proxy, such as -metrics-bind-address=127.0.0.1:9818.
+All further flags of csi-proxy, such as -metrics-bind-address=127.0.0.1:9818. See -LogFolder.
 
 .EXAMPLE
 .\install.ps1 -Program .\csi-proxy.exe -Sha256 DIGEST
@@ -29,6 +33,7 @@ All further flags of csi-proxy, such as -metrics-bind-address=127.0.0.1:9818.
 param(
     [Parameter(Mandatory = $true)] [string] $Program,
     [string] $Sha256 = '',
+    [string] $ToolSha256 = '',
     [string] $Folder = 'C:\etc\kubernetes\node\bin',
     [string] $LogFolder = 'C:\etc\kubernetes\logs',
     [string[]] $Flags = @()
@@ -59,13 +64,15 @@ if (Test-Service) {
     }
     Write-Output "The service $ServiceName is installed already, with this program."
     $wanted = @()
-    if ($PSBoundParameters.ContainsKey('Flags') -or $PSBoundParameters.ContainsKey('LogFolder')) { $wanted = $serviceFlags }
+    if ($PSBoundParameters.ContainsKey('Flags') -or $PSBoundParameters.ContainsKey('LogFolder')) {
+        $wanted = @('-require-safe-folders') + $serviceFlags
+    }
     $lines = @(& $installed service flags @wanted)
     if ($LASTEXITCODE -ne 0) { throw "csi-proxy could not change the flags of the service. The reason is above." }
     Write-Output $lines
     # The second line has the new flags, if they differ.
     if ($lines.Count -gt 1) { Stop-CsiProxy }
-    Copy-Tool $Program (Split-Path -Parent $installed)
+    Copy-Tool $Program (Split-Path -Parent $installed) $ToolSha256
 } else {
     $pipes = @(Get-Pipe)
     if ($pipes.Count -gt 0) {
@@ -73,7 +80,7 @@ if (Test-Service) {
     }
     New-SafeFolder $Folder
     Copy-Item -LiteralPath $Program -Destination $target -Force
-    Copy-Tool $Program $Folder
+    Copy-Tool $Program $Folder $ToolSha256
     & $target service install -require-safe-folders @serviceFlags
     if ($LASTEXITCODE -ne 0) { throw "csi-proxy could not install the service. The reason is above." }
 }

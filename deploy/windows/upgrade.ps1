@@ -16,6 +16,9 @@ The new csi-proxy.exe.
 .PARAMETER Sha256
 The SHA-256 digest that the new program must have.
 
+.PARAMETER ToolSha256
+The SHA-256 digest of the csi-proxyctl.exe beside the program. Without a digest, csi-proxyctl.exe is not replaced.
+
 .PARAMETER Rollback
 Restore the program that the last upgrade replaced. A second rollback restores the newer program.
 
@@ -29,6 +32,7 @@ Restore the program that the last upgrade replaced. A second rollback restores t
 param(
     [Parameter(Mandatory = $true, ParameterSetName = 'Upgrade')] [string] $Program,
     [Parameter(ParameterSetName = 'Upgrade')] [string] $Sha256 = '',
+    [Parameter(ParameterSetName = 'Upgrade')] [string] $ToolSha256 = '',
     [Parameter(Mandatory = $true, ParameterSetName = 'Rollback')] [switch] $Rollback
 )
 Set-StrictMode -Version Latest
@@ -54,7 +58,7 @@ if ((Get-Digest $Program) -eq (Get-Digest $current)) {
     return
 }
 
-if (-not $Rollback) { Copy-Tool $Program $folder }
+if (-not $Rollback) { Copy-Tool $Program $folder $ToolSha256 }
 # A copy in the folder of the service has the access rights of that folder, and takes its final name in one step.
 Copy-Item -LiteralPath $Program -Destination $next -Force
 # The previous program may serve fewer pipes than the current one.

@@ -48,7 +48,7 @@ affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeS
   {matchExpressions: [{key: csi-proxy, operator: NotIn, values: [service, "off", spare]}]}]}}}
 tolerations: [{key: os, operator: Exists}]
 resources: {limits: {memory: 1Gi}}
-commonLabels: {app.kubernetes.io/name: other, owner: sre}
+commonLabels: {app.kubernetes.io/name: other, app.kubernetes.io/managed-by: me, owner: sre, release: other}
 podLabels: {app.kubernetes.io/name: other, team: storage}
 podAnnotations: {note: x}
 admissionPolicy: {enabled: true, validationActions: [Deny], serviceAccounts: [{namespace: kube-system, name: csi-azuredisk-node-sa}]}
@@ -199,7 +199,7 @@ func TestTheChartWithItsDefaultsIsTheBase(t *testing.T) {
 
 // The components have the init containers of the chart.
 func TestTheComponentsAndTheChartHaveEqualInitContainers(t *testing.T) {
-	fromComponents := only[*apps.DaemonSet](t, kustomize(t, "kustomize/overlays/example", components("metrics", "firewall", "replace-service")))
+	fromComponents := only[*apps.DaemonSet](t, kustomize(t, "kustomize/overlays/example", components("metrics", "replace-service", "firewall")))
 	fromChart := only[*apps.DaemonSet](t, mustHelm(t, image+"replaceService: true\nmetrics: {address: node, allowFrom: [LocalSubnet]}"))
 	expected := fromChart.Spec.Template.Spec.InitContainers
 	for i := range expected {
@@ -235,13 +235,14 @@ func TestEveryValueOfTheChartHasItsEffect(t *testing.T) {
 	expect(t, "tolerations", pod.Tolerations, []core.Toleration{{Key: "os", Operator: core.TolerationOpExists}})
 	expect(t, "memory", container.Resources.Limits.Memory().String(), "1Gi")
 	expect(t, "labels", set.Spec.Template.Labels,
-		map[string]string{"app.kubernetes.io/name": "csi-proxy", "team": "storage", "owner": "sre"})
+		map[string]string{"app.kubernetes.io/name": "csi-proxy", "app.kubernetes.io/managed-by": "me", "team": "storage", "owner": "sre", "release": "other"})
 	expect(t, "label of the DaemonSet", set.Labels["owner"], "sre")
 	expect(t, "name in the labels of the DaemonSet", set.Labels["app.kubernetes.io/name"], "csi-proxy")
+	expect(t, "label that the chart itself sets", set.Labels["app.kubernetes.io/managed-by"], "Helm")
 	expect(t, "init containers", len(pod.InitContainers), 2)
-	expect(t, "removal of the service", pod.InitContainers[0].Command, []string{"csi-proxy.exe", "service", "uninstall"})
-	expect(t, "addresses in the firewall", variable(t, pod.InitContainers[1], "ALLOW_FROM").Value, "10.0.0.0/8,192.0.2.7")
-	expect(t, "port in the firewall", variable(t, pod.InitContainers[1], "METRICS_PORT").Value, "9100")
+	expect(t, "removal of the service, the last", pod.InitContainers[1].Command, []string{"csi-proxy.exe", "service", "uninstall"})
+	expect(t, "addresses in the firewall", variable(t, pod.InitContainers[0], "ALLOW_FROM").Value, "10.0.0.0/8,192.0.2.7")
+	expect(t, "port in the firewall", variable(t, pod.InitContainers[0], "METRICS_PORT").Value, "9100")
 	for _, binding := range all[*admissionregistration.ValidatingAdmissionPolicyBinding](mustHelm(t, everyValue)) {
 		expect(t, "actions", binding.Spec.ValidationActions, []admissionregistration.ValidationAction{admissionregistration.Deny})
 	}
@@ -276,6 +277,7 @@ func TestTheSchemaRefusesValuesThatCannotWork(t *testing.T) {
 		image + "metrics: {runbookUrl: example.com}",
 		image + "updateStrategy: Recreate",
 		image + "admissionPolicy: {validationActions: [Refuse]}",
+		image + "admissionPolicy: {validationActions: [Deny, Warn]}", // as the API server does
 		image + "metrics: {address: 0.0.0.0}",
 		image + "metrics: {port: 0}",
 		image + "metrics: {portt: 1}",

@@ -14,8 +14,8 @@ import (
 )
 
 // goDaemonSets returns the DaemonSets of the csi-proxy written in Go as two projects publish them: csi-driver-smb
-// (deploy/example/windows/csi-proxy.yaml) and csi-proxy (deploy/csi-proxy-ds.yaml). Both have this name and this namespace; the
-// selectors differ.
+// (deploy/example/windows/csi-proxy.yaml, commit 977df6e3) and csi-proxy (deploy/csi-proxy-ds.yaml, commit 46da1712), in the fields
+// that decide where they run. Both have this name and this namespace; the selectors differ.
 func goDaemonSets() []*apps.DaemonSet {
 	var sets []*apps.DaemonSet
 	for _, label := range []string{"k8s-app", "name"} {

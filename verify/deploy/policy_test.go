@@ -320,7 +320,16 @@ func TestThePoliciesWarnFirstAndAreEnforcedWithTheComponent(t *testing.T) {
 	deny := []admissionregistration.ValidationAction{admissionregistration.Deny, admissionregistration.Audit}
 	arePoliciesWith(t, kustomize(t, "admission", ""), warn)
 	enforced := strings.Replace(components("enforce-admission"), "../../base", "../../../admission", 1)
-	arePoliciesWith(t, kustomize(t, "kustomize/overlays/example", enforced), deny)
+	enforced = strings.Replace(enforced, "components:", "  - other.yaml\ncomponents:", 1)
+	other := "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n" +
+		"metadata: {name: other}\nspec: {policyName: other, validationActions: [Warn]}\n"
+	objects := kustomize(t, "kustomize/overlays/example", enforced, other)
+	arePoliciesWith(t, objects, deny)
+	for _, binding := range all[*admissionregistration.ValidatingAdmissionPolicyBinding](objects) {
+		if binding.Name == "other" {
+			expect(t, "actions of another program's binding", binding.Spec.ValidationActions, warn[:1])
+		}
+	}
 	arePoliciesWith(t, mustHelm(t, image+"admissionPolicy: {enabled: true, validationActions: [Deny, Audit]}"), deny)
 }
 

@@ -109,8 +109,8 @@ func all[T runtime.Object](objects []runtime.Object) []T {
 }
 
 // kustomize renders a folder of deploy, such as "kustomize/base". The kustomization `more`, if any, is added to that folder
-// first.
-func kustomize(t *testing.T, folder, more string) []runtime.Object {
+// first, and the resource `other` as other.yaml.
+func kustomize(t *testing.T, folder, more string, other ...string) []runtime.Object {
 	t.Helper()
 	files := filesys.MakeFsInMemory()
 	err := filepath.WalkDir(deployment, func(path string, entry os.DirEntry, err error) error {
@@ -134,6 +134,9 @@ func kustomize(t *testing.T, folder, more string) []runtime.Object {
 		if err := files.WriteFile("/deploy/"+folder+"/kustomization.yaml", []byte(more)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := files.WriteFile("/deploy/"+folder+"/other.yaml", []byte(strings.Join(other, ""))); err != nil {
+		t.Fatal(err)
 	}
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, "/deploy/"+folder)
 	if err != nil {

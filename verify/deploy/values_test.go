@@ -45,6 +45,9 @@ func rows(t *testing.T, prefix string, schema map[string]property, values map[st
 			if fallback != "" {
 				fallback = "`" + fallback + "`"
 			}
+			if len(inner) > 0 {
+				fallback = "see `values.yaml`"
+			}
 			found = append(found, row{path, fallback, described.Description})
 		}
 	}

@@ -1,7 +1,7 @@
 # Proves that the scripts in deploy\windows replace the csi-proxy written in Go, go back, put a program back that does not
 # serve the pipes, and install and remove the service. They may be repeated.
 #
-# Needs dist\csi-proxy.exe, and target\go\csi-proxy-go.exe, which is the program written in Go.
+# Needs dist\csi-proxy.exe, dist\csi-proxyctl.exe, and target\go\csi-proxy-go.exe, which is the program written in Go.
 $ErrorActionPreference = 'Stop'
 
 $tree = Resolve-Path "$PSScriptRoot\..\.."
@@ -51,7 +51,9 @@ if (Test-Path "$folder\*.exe") { throw 'programs remain' }
 
 $folder = 'C:\csi-proxy-installed\bin'
 $installed = "$folder\csi-proxy.exe"
-& "$scripts\install.ps1" -Program $ours -Sha256 $digest -Folder $folder -LogFolder C:\csi-proxy-installed\logs -Flags '-v=5'
+$toolDigest = (Get-FileHash "$tree\dist\csi-proxyctl.exe").Hash
+& "$scripts\install.ps1" -Program $ours -Sha256 $digest -ToolSha256 $toolDigest -Folder $folder -LogFolder C:\csi-proxy-installed\logs -Flags '-v=5'
+if (-not (Test-Path "$folder\csi-proxyctl.exe")) { throw 'csi-proxyctl.exe is not installed' }
 Assert-Installed $ours
 & "$scripts\install.ps1" -Program $ours -Folder $folder
 if (-not (& $ours service flags).Contains('-v=5')) { throw 'an installation without flags has dropped those of the service' }

@@ -26,9 +26,10 @@ pub(crate) fn make(mdbook: &Path) -> Result<bool, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use clap::Parser as _;
 
-    use super::fs;
     use crate::tasks::Arguments;
     use crate::workspace;
 

@@ -108,24 +108,24 @@ impl Connections {
     }
 
     /// Returns which versions are served now, and whether the daemon answers there within `limit`. Keeps no connection.
-    pub(crate) async fn answering(&self, mut limit: Duration) -> io::Result<Vec<(&'static GroupVersion, bool)>> {
-        let mut found = Vec::new();
-        for version in &GROUP_VERSIONS {
-            let asked = async {
-                let mut stream = self.endpoints.connect(version).await?;
+    pub(crate) async fn answering(&self, limit: Duration) -> io::Result<Vec<(&'static GroupVersion, bool)>> {
+        let ask = |version: &'static GroupVersion| {
+            let endpoints = self.endpoints.clone();
+            let answer = async move {
+                let mut stream = endpoints.connect(version).await?;
                 // The daemon answers the start of HTTP/2 with its settings. No RPC is called.
                 let is_sent = stream.write_all(PREFACE).await.is_ok();
                 Ok::<_, io::Error>(is_sent && stream.read_u8().await.is_ok())
             };
-            match timeout(limit, asked).await {
-                Ok(Ok(answers)) => found.push((version, answers)),
+            (version, tokio::spawn(timeout(limit, answer)))
+        };
+        // All at once, because none may answer.
+        let asked: Vec<_> = GROUP_VERSIONS.iter().map(ask).collect();
+        let mut found = Vec::new();
+        for (version, answer) in asked {
+            match answer.await? {
                 Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {}
-                Ok(Err(error)) => return Err(error),
-                Err(_) => {
-                    found.push((version, false));
-                    // The other pipes probably do not answer either, and must not take as long each.
-                    limit = limit.min(Duration::from_millis(200));
-                }
+                answers => found.push((version, answers.unwrap_or(Ok(false))?)),
             }
         }
         Ok(found)

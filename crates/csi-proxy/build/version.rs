@@ -6,15 +6,16 @@
 use std::env;
 use std::process::Command;
 
-/// Sets `CSI_PROXY_VERSION` for the compiler. Outside a git checkout, the environment variable `CSI_PROXY_COMMIT` names the
-/// commit; without either, the version is that of the package alone.
+/// Sets `CSI_PROXY_VERSION` for the compiler. The environment variable `CSI_PROXY_COMMIT` names the commit; without it, git
+/// does; without either, the version is that of the package alone.
 pub(crate) fn set() {
     println!("cargo:rerun-if-env-changed=CSI_PROXY_COMMIT");
     // Each commit and each checkout of another one changes this file.
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
         println!("cargo:rerun-if-changed={log}");
     }
-    let commit = env::var("CSI_PROXY_COMMIT").ok().or_else(|| git(&["rev-parse", "HEAD"])).unwrap_or_default();
+    let given = env::var("CSI_PROXY_COMMIT").ok().filter(|commit| !commit.is_empty());
+    let commit = given.or_else(|| git(&["rev-parse", "HEAD"])).unwrap_or_default();
     let commit: String = commit.chars().filter(char::is_ascii_hexdigit).take(12).collect();
     let separator = if commit.is_empty() { "" } else { "+" };
     println!("cargo:rustc-env=CSI_PROXY_VERSION={}{separator}{commit}", env!("CARGO_PKG_VERSION"));

@@ -99,11 +99,12 @@ mod tests {
         };
         assert_eq!(installation.arguments, ["-v", "5", "--log_file=x"]);
         assert!(!installation.require_safe_folders);
-        let Ok(Command::Service(Task::Flags(flags))) = parse("service flags -v 5") else {
+        let Ok(Command::Service(Task::Flags(change))) = parse("service flags -v 5 -require-safe-folders") else {
             panic!("the flags are valid")
         };
-        assert_eq!(flags, ["-v", "5"]);
-        assert!(matches!(parse("service flags"), Ok(Command::Service(Task::Flags(flags))) if flags.is_empty()));
+        assert!(change.arguments == ["-v", "5"] && change.require_safe_folders);
+        let Ok(Command::Service(Task::Flags(none))) = parse("service flags") else { panic!("flags may be missing") };
+        assert!(none.arguments.is_empty());
         assert_eq!(parse("service flags -nonsense").unwrap_err(), "unknown flag -nonsense");
         assert_eq!(parse("service flags now").unwrap_err(), "unexpected argument 'now' after 'service flags'");
         assert_eq!(parse("service install -nonsense").unwrap_err(), "unknown flag -nonsense");

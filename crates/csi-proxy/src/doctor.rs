@@ -9,7 +9,7 @@ use std::error::Error;
 use std::io::Write;
 use std::process::ExitCode;
 
-use ::doctor::{Agreement, Settings, State, compare, examine as examine_node};
+use ::doctor::{Agreement, Settings, State, compare, examine as examine_node, program_of};
 use api::{GROUP_VERSIONS, Group};
 use server::EndpointSpec;
 use terminal_text::{escaped, escaped_json};
@@ -114,14 +114,21 @@ fn with_flags_of_service(
     system: &dyn System,
 ) -> DoctorFlags {
     let Ok(registered) = system.service(service::NAME) else { return flags };
-    let of_service = words_of(&registered.command_line).into_iter().skip(1);
-    let of_service = of_service.filter(|word| !matches!(word.trim_start_matches('-'), "windows-service"));
+    let (_, of_service) = program_and_flags(&registered.command_line);
+    let of_service = of_service.into_iter().filter(|word| !matches!(word.trim_start_matches('-'), "windows-service"));
     program.parse(of_service.chain(words.iter().cloned())).unwrap_or(flags)
 }
 
-/// Splits the command line of a service at blanks outside of quotation marks, as the C runtime does. Does not recognize escaped
-/// quotation marks, which no flag of csi-proxy contains.
-pub(crate) fn words_of(line: &str) -> Vec<String> {
+/// Splits the command line of a service into its program, which may have blanks without quotation marks, and the words after it.
+pub(crate) fn program_and_flags(line: &str) -> (&str, Vec<String>) {
+    let program = program_of(line);
+    let (_, flags) = line.split_once(program).unwrap_or_default();
+    (program, words_of(flags.trim_start_matches('"')))
+}
+
+/// Splits a text at blanks outside of quotation marks, as the C runtime does. Does not recognize escaped quotation marks, which
+/// no flag of csi-proxy contains.
+fn words_of(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = None;
     let mut is_quoted = false;
@@ -172,7 +179,7 @@ mod tests {
     use ::doctor::fixed_system::FixedSystem;
     use api::GROUP_VERSIONS;
 
-    use super::{CSI_PROXY_DOCTOR, Doctor, Help, pipes, settings, with_flags_of_service, words_of};
+    use super::{CSI_PROXY_DOCTOR, Doctor, Help, pipes, program_and_flags, settings, with_flags_of_service, words_of};
 
     fn words(line: &str) -> Vec<String> {
         line.split_whitespace().map(str::to_owned).collect()
@@ -212,6 +219,15 @@ mod tests {
     fn words_end_at_blanks_outside_of_quotation_marks() {
         assert_eq!(words_of(r#""C:\a b\c.exe"  -x="1 2" "" y"#), [r"C:\a b\c.exe", "-x=1 2", "", "y"]);
         assert!(words_of("  ").is_empty());
+    }
+
+    #[test]
+    fn the_program_of_a_service_may_have_blanks_with_and_without_quotation_marks() {
+        let program = r"C:\Program Files\a b\csi-proxy.exe";
+        for line in [format!("\"{program}\" -v 5"), format!("{program} -v 5")] {
+            assert_eq!(program_and_flags(&line), (program, vec!["-v".to_owned(), "5".to_owned()]), "{line}");
+        }
+        assert_eq!(program_and_flags(""), ("", Vec::new()));
     }
 
     #[test]

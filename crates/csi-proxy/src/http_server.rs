@@ -50,10 +50,15 @@ impl HttpListener {
             listeners.push(Self::bind(address).await?);
         }
         for port in listeners.iter().map(|listener| listener.address.port()).collect::<BTreeSet<_>>() {
-            let includes_loopback = |ip: IpAddr| ip == Ipv4Addr::LOCALHOST || ip.is_unspecified();
             let of_port = listeners.iter().map(Self::address).filter(|address| address.port() == port);
-            if !of_port.map(|address| address.ip()).any(includes_loopback) {
-                listeners.push(Self::bind(&format!("127.0.0.1:{port}")).await?);
+            let bound: Vec<IpAddr> = of_port.map(|address| address.ip()).collect();
+            if bound.iter().any(|ip| *ip == Ipv4Addr::LOCALHOST || *ip == Ipv4Addr::UNSPECIFIED) {
+                continue;
+            }
+            match Self::bind(&format!("127.0.0.1:{port}")).await {
+                // Linux, unlike Windows, also listens at 127.0.0.1 for [::].
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && bound.iter().any(IpAddr::is_unspecified) => {}
+                listener => listeners.push(listener?),
             }
         }
         Ok(listeners)
@@ -131,7 +136,7 @@ mod tests {
     use std::future::pending;
 
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
-    use tokio::net::TcpStream;
+    use tokio::net::{TcpListener, TcpStream};
     use tokio::task::{AbortHandle, JoinSet};
     use tokio::time::Instant;
 
@@ -222,7 +227,10 @@ mod tests {
     #[tokio::test]
     async fn the_loopback_address_answers_the_status_on_the_port_of_each_address_and_checks_hold_everywhere() {
         assert!(bind_all(&[]).await.is_empty(), "nothing is open without an address");
-        for addresses in [&["127.0.0.1:0"][..], &[":0"], &["127.0.0.2:0"], &["127.0.0.1:0", "127.0.0.2:0"]] {
+        let addresses = [&["127.0.0.1:0"][..], &[":0"], &["127.0.0.2:0"], &["127.0.0.1:0", "127.0.0.2:0"]];
+        let with_ipv6 = [&["[::1]:0"][..], &["[::]:0"]];
+        let has_ipv6 = TcpListener::bind("[::1]:0").await.is_ok();
+        for addresses in addresses.into_iter().chain(with_ipv6.into_iter().filter(|_| has_ipv6)) {
             let listeners = bind_all(addresses).await;
             let bound: Vec<_> = listeners.iter().map(HttpListener::address).collect();
             for listener in listeners {
@@ -230,7 +238,7 @@ mod tests {
             }
             for address in bound {
                 let loopback = format!("127.0.0.1:{}", address.port());
-                let own = address.to_string().replace("0.0.0.0", "127.0.0.1");
+                let own = address.to_string().replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]");
                 for (connect, header, status) in [
                     (&loopback, "Host: localhost", 200),
                     (&own, "Host: node.example", 403),

@@ -221,6 +221,17 @@ mod tests {
     }
 
     #[test]
+    fn a_long_message_is_cut_off_before_the_number_of_its_call() {
+        for letter in ["x", "\u{202e}"] {
+            let [text, _] = logged(&LogFlags::default(), LevelFilter::TRACE, || {
+                let message = letter.repeat(20_000);
+                tracing::info_span!("call", id = 7, object = "disk 1").in_scope(|| tracing::warn!("{message}"));
+            });
+            assert!(text.ends_with(" more bytes) id=7 object=\"disk 1\"\n"), "{text}");
+        }
+    }
+
+    #[test]
     fn standard_error_has_the_lines_that_are_severe_enough() {
         let flags = LogFlags::default();
         let texts = logged(&flags, LevelFilter::ERROR, || {

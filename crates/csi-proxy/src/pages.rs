@@ -151,7 +151,7 @@ impl Pages {
             endpoints: &self.endpoints,
             process_id: std::process::id(),
             started: &self.started_text,
-            up_seconds: self.started.elapsed().unwrap_or(Duration::ZERO).as_secs_f64(),
+            up_seconds: server::status::seconds(self.started.elapsed().unwrap_or(Duration::ZERO)),
             served: &self.served,
             status: self.metrics.status(),
         }

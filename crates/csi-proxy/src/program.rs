@@ -35,7 +35,7 @@ pub static CSI_PROXY: Program<Flags> = Program {
     commands: &[
         ("[FLAGS]", "serve until stopped"),
         ("service install [FLAGS]", "install the Windows service csiproxy"),
-        ("service flags [FLAGS]", "print or replace the flags of the service"),
+        ("service flags [FLAGS]", "print or replace all flags of the service"),
         ("service uninstall", "stop and remove the service"),
         ("service status", "print the state of the service"),
         ("doctor [FLAGS]", "examine this node and list what is wrong"),

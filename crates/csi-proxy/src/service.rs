@@ -20,19 +20,19 @@ pub enum Task {
     /// Install this program as the service.
     Install(Installation),
     /// Print the command line of the service, and replace its flags by these if there are any.
-    Flags(Vec<String>),
+    Flags(Installation),
     /// Stop and delete the service.
     Uninstall,
     /// Print the state of the service.
     Status,
 }
 
-/// How to install the service.
+/// How to install the service, or to change its flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
     /// The flags that the service is started with.
     pub arguments: Vec<String>,
-    /// Refuse to install if ordinary users may replace the program or its log, instead of warning.
+    /// Refuse to install, or to change the flags, if ordinary users may replace the program or its log, instead of warning.
     pub require_safe_folders: bool,
 }
 
@@ -41,9 +41,7 @@ impl Task {
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, CommandError> {
         match words.next().as_deref() {
             Some("install") => Installation::parse("service install", words.collect()).map(Self::Install),
-            Some("flags") => {
-                Installation::parse("service flags", words.collect()).map(|service| Self::Flags(service.arguments))
-            }
+            Some("flags") => Installation::parse("service flags", words.collect()).map(Self::Flags),
             Some("uninstall") => no_more("service uninstall", words).map(|()| Self::Uninstall),
             Some("status") => no_more("service status", words).map(|()| Self::Status),
             _ => Err(CommandError::NoTask),

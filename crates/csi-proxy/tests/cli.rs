@@ -46,6 +46,15 @@ fn help_and_version_are_printed_on_every_system() {
 }
 
 #[test]
+fn the_version_names_the_commit() {
+    let git = Command::new("git").args(["rev-parse", "HEAD"]).output();
+    let Some(commit) = git.ok().filter(|output| output.status.success()) else { return };
+    let commit = option_env!("CSI_PROXY_COMMIT").filter(|commit| !commit.is_empty()).unwrap_or(text(&commit.stdout));
+    let version = run(&["version"]);
+    assert!(text(&version.stdout).contains(&format!("+{}", &commit[..12])), "{version:?}");
+}
+
+#[test]
 fn an_invalid_command_line_is_one_sentence_and_exit_code_2() {
     for (argument, sentence) in [
         ("-nonsense", "csi-proxy: unknown flag -nonsense (see 'csi-proxy help')\n"),

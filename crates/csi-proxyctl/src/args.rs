@@ -50,7 +50,7 @@ pub fn parse(command: Command, arguments: impl Iterator<Item = OsString>) -> Res
     command.try_get_matches_from(arguments).map_err(|mut error| {
         let is_value = |found: &ContextValue| matches!(found, ContextValue::String(text) if !text.starts_with('-'));
         if error.kind() == ErrorKind::UnknownArgument && error.get(ContextKind::InvalidArg).is_some_and(is_value) {
-            let tip = "a value follows its flag, as in `--disk 2`; --help lists the flags";
+            let tip = "a value follows its flag, as in `--NAME VALUE`; --help lists the flags";
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
         }
         // The text cannot be written if standard output is closed.

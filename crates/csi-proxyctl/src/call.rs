@@ -1,6 +1,8 @@
 //! `call`: any RPC of any version, with a request in JSON.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fmt;
 use std::io::Write as _;
 
 use api::GROUP_VERSIONS;
@@ -9,6 +11,8 @@ use clap::{Arg, ArgMatches, Command};
 use csi_proxy_client::EncodedRpc;
 use prost::Message as _;
 use prost_reflect::SerializeOptions;
+use serde::Deserializer as _;
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value, json};
 
 use crate::args;
@@ -95,6 +99,10 @@ fn request_json(argument: &str) -> Result<Value, Failure> {
     // These errors give a position and do not quote the text.
     let json: Value =
         serde_json::from_str(&text).map_err(|error| Failure::Usage(format!("the request is not JSON: {error}")))?;
+    if json.is_object() {
+        let unique = serde_json::Deserializer::from_str(&text).deserialize_map(UniqueNames);
+        unique.map_err(|error| Failure::Usage(format!("the request is not valid: {error}")))?;
+    }
     let is_given = |(name, value): (&String, &Value)| request::is_secret(name) && value.as_str() != Some("");
     if source.is_none() && json.as_object().into_iter().flatten().any(is_given) {
         return Err(Failure::Usage(
@@ -104,6 +112,27 @@ fn request_json(argument: &str) -> Result<Value, Failure> {
         ));
     }
     Ok(json)
+}
+
+/// Refuses an object in which a field is given twice, because one of its values would be ignored.
+struct UniqueNames;
+
+impl<'de> Visitor<'de> for UniqueNames {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        let mut names = BTreeSet::new();
+        while let Some((name, IgnoredAny)) = fields.next_entry::<String, IgnoredAny>()? {
+            if let Some(twice) = names.replace(name) {
+                return Err(A::Error::custom(format!("{twice} is given twice")));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Calls an RPC with a request in JSON, and returns the response.

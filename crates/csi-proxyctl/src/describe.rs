@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use clap::{ArgMatches, Command};
 use csi_proxy_client::ErrorKind;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::{self, argument};
 use crate::failure::Failure;
@@ -16,23 +16,28 @@ use crate::{quantity, request, table};
 
 /// Returns the command.
 pub(crate) fn command() -> Command {
-    let command = |name, alias, value, about| {
-        let arg = argument("object", value, "Its number, its GUID path or GUID, or the path on the node");
+    let command = |name, aliases: &'static [&'static str], value, help, about| {
         Command::new(name)
-            .visible_alias(alias)
+            .visible_aliases(aliases.iter().copied())
             .about(about)
-            .arg(arg)
+            .arg(argument("object", value, help))
             .arg(args::timeout_arg(get::LIMIT))
             .arg(args::response_arg())
     };
-    let disk = command("disk", "disks", "NUMBER", "A disk with its volumes");
+    let disk = command("disk", &["disks"], "NUMBER", "Its number", "A disk with its volumes");
     Command::new("describe")
         .about("Shows all that is known of a disk, a volume or a mount point")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(disk.mut_arg("object", |arg| arg.value_parser(quantity::number::<u32>)))
-        .subcommand(command("volume", "vol", "VOLUME", "A volume, and its disk"))
-        .subcommand(command("mount", "mnt", "PATH", "The volume that is mounted at a path, and its disk"))
+        .subcommand(command("volume", &["volumes", "vol"], "VOLUME", "Its GUID path or GUID", "A volume, and its disk"))
+        .subcommand(command(
+            "mount",
+            &["mounts", "mnt"],
+            "PATH",
+            "A path on the node",
+            "The volume that is mounted at a path, and its disk",
+        ))
 }
 
 /// Runs the command.
@@ -53,7 +58,11 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
         let asked = Some(BTreeSet::from([disk]));
         let mut disks = disks::fetch(asked.clone(), &client).await?;
         let mut volumes = volumes::fetch(asked, &client).await?;
-        volumes.rows.retain(|row| volume.as_ref().is_none_or(|id| row["volume"] == **id));
+        let is_given = |row: &Value| {
+            let own = row["volume"].as_str().unwrap_or_default();
+            volume.as_ref().is_none_or(|id| own.eq_ignore_ascii_case(id))
+        };
+        volumes.rows.retain(is_given);
         let is_empty =
             |failure: &Failure| matches!(failure, Failure::Call { error, .. } if error.kind() == ErrorKind::NotFound);
         volumes.problems.retain(|failure| !is_empty(failure));

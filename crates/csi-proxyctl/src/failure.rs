@@ -165,9 +165,7 @@ impl Failure {
                 vec!["if csi-proxy has restarted, repeat the command: a change that has already been made is not made again".into()]
             }
             ErrorKind::Unavailable => match endpoints {
-                Endpoints::Pipes => {
-                    unserved_pipes(env::var_os("CONTAINER_SANDBOX_MOUNT_POINT").is_some()).map(Into::into).into()
-                }
+                Endpoints::Pipes => unserved_pipes(is_in_host_process_container()).map(Into::into).into(),
                 _ => vec![endpoints.hint()],
             },
             ErrorKind::FailedPrecondition if is_connecting(error) => vec![endpoints.hint()],
@@ -198,6 +196,19 @@ impl Failure {
             }
             _ => Vec::new(),
         }
+    }
+}
+
+fn is_in_host_process_container() -> bool {
+    env::var_os("CONTAINER_SANDBOX_MOUNT_POINT").is_some()
+}
+
+/// Returns how to restart csi-proxy.
+pub(crate) fn restart(endpoints: &Endpoints) -> &'static str {
+    match endpoints {
+        Endpoints::Pipes if is_in_host_process_container() => "`kubectl delete pod` with the pod on this node",
+        Endpoints::Pipes => "`Restart-Service csiproxy` in PowerShell",
+        _ => "start csi-proxy-sim again",
     }
 }
 

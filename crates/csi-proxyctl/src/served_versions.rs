@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::args;
 use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::progress::with_progress;
 use crate::session::Session;
 use crate::table::{self, Column, shown};
@@ -62,6 +62,9 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
     Err(Failure::Other {
         code: exit::Code::Timeout,
         text: "csi-proxy does not answer on some of its pipes".to_owned(),
-        hint: Some("if this lasts, restart csi-proxy: running pods keep their volumes".to_owned()),
+        hint: Some(format!(
+            "if this lasts, restart csi-proxy: {}; running pods keep their volumes",
+            failure::restart(&session.endpoints)
+        )),
     })
 }

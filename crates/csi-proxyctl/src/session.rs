@@ -33,7 +33,7 @@ fn folder_in(variable: &str) -> Option<PathBuf> {
 }
 
 /// Returns the folder that the command line gives, or the variable in its place.
-fn given_folder(matches: &ArgMatches) -> Option<PathBuf> {
+pub(crate) fn given_folder(matches: &ArgMatches) -> Option<PathBuf> {
     matches.get_one::<PathBuf>(ENDPOINT_DIR).cloned().or_else(|| folder_in(ENDPOINT_DIR_VARIABLE))
 }
 

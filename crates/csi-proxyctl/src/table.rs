@@ -71,7 +71,9 @@ pub fn formatted(format: Format, columns: &[Column], rows: &[Value], width: Opti
         Format::Table { is_wide, has_headings } => text(columns, is_wide, has_headings, rows, width),
         Format::Names => {
             let name = columns.iter().rfind(|column| column.is_name);
-            rows.iter().filter_map(|row| name.map(|name| cell(name, row) + "\n")).collect()
+            // A portal without a target has no name of a target.
+            let names = rows.iter().filter_map(|row| name.map(|name| cell(name, row))).filter(|name| name != "-");
+            names.map(|name| name + "\n").collect()
         }
         Format::Value(form) => form.text(&rows.into()),
     }
@@ -224,7 +226,8 @@ mod tests {
     #[test]
     fn names_are_alone_on_their_lines() {
         let columns = [COLUMNS[0].name(), COLUMNS[1].name()];
-        let rows = [json!({ "disk": 1, "serial": "a" }), json!({ "disk": 2, "serial": "b" })];
+        let rows =
+            [json!({ "disk": 1, "serial": "a" }), json!({ "disk": 2, "serial": null }), json!({ "serial": "b" })];
         assert_eq!(formatted(Format::Names, &columns, &rows, Some(5)), "a\nb\n");
     }
 }

@@ -18,10 +18,10 @@ use terminal_text::escaped;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::args::{self, ENDPOINT_DIR, Format};
+use crate::args::{self, Format};
 use crate::exit;
 use crate::failure::Failure;
-use crate::session::{Endpoints, Session};
+use crate::session::{Endpoints, Session, given_folder};
 use crate::watch::{interval, interval_arg, watch};
 
 const ADDRESS: &str = "address";
@@ -50,25 +50,26 @@ pub(crate) fn command() -> Command {
 
 /// Reads an address in any form in which csi-proxy takes or shows it. The address is resolved for each connection.
 fn address(text: &str) -> Result<String, &'static str> {
-    let (host, port) = text.trim_start_matches("http://").trim_end_matches('/').rsplit_once(':').ok_or(FORM)?;
+    let authority = text.trim_start_matches("http://").split('/').next().unwrap_or_default();
+    let (host, port) = authority.rsplit_once(':').ok_or(FORM)?;
     port.parse::<u16>().map_err(|_| FORM)?;
-    Ok(format!("{}:{port}", if host.is_empty() { "127.0.0.1" } else { host }))
+    Ok(format!("{}:{port}", if ["", "0.0.0.0", "[::]"].contains(&host) { "127.0.0.1" } else { host }))
 }
 
 /// The daemon to show.
 struct Source<'a> {
     address: &'a str,
     limit: Duration,
-    /// The endpoints that the daemon must serve; `None` if the command line selects it by its address alone.
+    /// The endpoints that the daemon must serve; `None` if the user selects it by its address alone.
     endpoints: Option<&'a Endpoints>,
 }
 
 pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), Failure> {
-    let is_given = |name| matches.value_source(name) == Some(ValueSource::CommandLine);
+    let is_address_given = matches.value_source(ADDRESS) == Some(ValueSource::CommandLine);
     let source = Source {
         address: args::required(matches, ADDRESS),
         limit: args::timeout(matches),
-        endpoints: (is_given(ENDPOINT_DIR) || !is_given(ADDRESS)).then_some(&session.endpoints),
+        endpoints: (given_folder(matches).is_some() || !is_address_given).then_some(&session.endpoints),
     };
     let text = match args::format(matches) {
         Format::Value(form) => {
@@ -106,7 +107,7 @@ impl Source<'_> {
 
     /// Refuses the status of a daemon that serves other endpoints than the other commands call.
     fn check(&self, shown: Option<&str>) -> Result<(), Failure> {
-        let pattern = shown.unwrap_or("unknown");
+        let pattern = shown.unwrap_or_default();
         let is_selected = match self.endpoints {
             None | Some(Endpoints::Nowhere) => true,
             Some(Endpoints::Pipes) => pattern == r"\\.\pipe\csi-proxy-*",
@@ -115,9 +116,13 @@ impl Source<'_> {
         if is_selected {
             return Ok(());
         }
+        let what = match shown {
+            Some(pattern) => format!("is the address of another csi-proxy, with the endpoints {pattern}"),
+            None => "does not say which endpoints it serves: it is an older csi-proxy".to_owned(),
+        };
         Err(Failure::Other {
             code: exit::Code::Unreachable,
-            text: format!("{} is the address of another csi-proxy, with the endpoints {pattern}", self.address),
+            text: format!("{} {what}", self.address),
             hint: Some(
                 "give the address of this csi-proxy with --address, or the folder of the other one with --endpoint-dir"
                     .into(),
@@ -163,13 +168,42 @@ impl Source<'_> {
     }
 }
 
-/// Returns the status with its first section, which says what the daemon is, at the end.
+/// Returns the status with its first section, which says what the daemon is, at the end. A small terminal has no room for the
+/// end, and so the first line names the daemon too.
 fn by_interest(status: &str) -> String {
-    status.split_once("\n\n").map_or(status.to_owned(), |(daemon, rest)| format!("{rest}\n{daemon}\n"))
+    let Some((daemon, rest)) = status.split_once("\n\n") else { return status.to_owned() };
+    let value = |name| daemon.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("unknown");
+    let [version, process, node] = ["Binary version: ", "Process: ", "Node: "].map(value);
+    format!("csi-proxy {version}, process {process}, node: {node}\n{rest}\n{daemon}\n")
 }
 
 /// Returns whether both paths lead to the same folder.
 fn is_same(folder: &Path, other: &Path) -> bool {
     folder == other
         || fs::canonicalize(folder).is_ok_and(|folder| fs::canonicalize(other).is_ok_and(|other| folder == other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{address, by_interest};
+    use crate::watch::fitted;
+
+    #[test]
+    fn an_address_has_any_form_in_which_csi_proxy_takes_or_shows_it() {
+        for text in [":9818", "127.0.0.1:9818", "0.0.0.0:9818", "[::]:9818", "http://127.0.0.1:9818/metrics"] {
+            assert_eq!(address(text).as_deref(), Ok("127.0.0.1:9818"), "{text}");
+        }
+        assert_eq!(address("http://[::1]:9818/").as_deref(), Ok("[::1]:9818"));
+        assert!(address("9818").is_err() && address(":port").is_err());
+    }
+
+    #[test]
+    fn a_small_terminal_shows_whose_status_it_is() {
+        let daemon =
+            "Started: x\nUp: 1 s\nBinary version: 0.1.0+1a2b3c4d5e6f\nProcess: 4711\nNode: WIN-7\nEndpoints: x\n";
+        let status = format!("{daemon}\nConnections: 1\n\nCalls in progress: 40\n{}", "  call\n".repeat(40));
+        let rows = fitted(&by_interest(&status), 80, 24);
+        assert_eq!(rows[..2], ["csi-proxy 0.1.0+1a2b3c4d5e6f, process 4711, node: WIN-7", "Connections: 1"]);
+        assert_eq!(rows.len(), 24);
+    }
 }

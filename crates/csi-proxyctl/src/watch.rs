@@ -85,7 +85,8 @@ pub(crate) async fn watch(
     }
 }
 
-/// Returns when `q` is typed on the terminal.
+/// Returns when `q` is typed on the terminal. While the thread reads a key, the terminal shows nothing that is typed. Ctrl-C and
+/// `q` restore the terminal; after another signal, the user has to (`stty sane`).
 async fn quit() {
     let (typed, is_typed) = oneshot::channel();
     thread::spawn(move || {
@@ -105,7 +106,7 @@ async fn quit() {
 }
 
 /// Returns the rows of a text on a terminal. If `height` does not suffice for all, a last row says what is left out.
-fn fitted(text: &str, width: usize, height: usize) -> Vec<String> {
+pub(crate) fn fitted(text: &str, width: usize, height: usize) -> Vec<String> {
     let rows: Vec<Vec<String>> = text.lines().map(|line| broken(line, width)).collect();
     if rows.iter().map(Vec::len).sum::<usize>() <= height {
         return rows.concat();

@@ -8,6 +8,7 @@ use std::fmt;
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 use terminal_text::escaped;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::checks::counted;
 use crate::finding::{Finding, Report, State};
@@ -40,7 +41,7 @@ fn wrapped(f: &mut fmt::Formatter<'_>, column: usize, indent: usize, text: &str)
     let mut is_first = true;
     for word in words(&text) {
         let indent_of_rest = indent + usize::from(word.contains(QUOTATION_MARK));
-        let length = word.chars().count();
+        let length = word.width();
         if !is_first && at + 1 + length > WIDTH {
             write!(f, "\n{:indent$}", "")?;
             at = indent;
@@ -50,12 +51,13 @@ fn wrapped(f: &mut fmt::Formatter<'_>, column: usize, indent: usize, text: &str)
         }
         is_first = false;
         for letter in word.chars() {
-            if at == WIDTH {
+            let columns = letter.width().unwrap_or_default();
+            if at + columns > WIDTH {
                 write!(f, "\n{:indent_of_rest$}", "")?;
                 at = indent_of_rest;
             }
             write!(f, "{letter}")?;
-            at += 1;
+            at += columns;
         }
     }
     writeln!(f)

@@ -10,7 +10,7 @@
 //!              "seconds": 12.5, "connection": 3, "has_caller": true, "state": "waiting for lock disk 2"}],
 //!   "pools": [{"name": "disks", "threads": 16, "busy": 1, "waiting": 0}],
 //!   "locks": [{"key": "disk 2", "held_by": [16], "held_by_others": 0, "waiting": [17]}],
-//!   "counts": {"connections": 4, "in_flight": 2, "waiting_for_slot": 0, "operations": 2},
+//!   "counts": {"connections": 4, "in_flight": 2, "in_transfer": 0, "waiting_for_slot": 0, "operations": 2},
 //!   "rpcs": [{"rpc": "/v1.Volume/FormatVolume", "started": 2, "succeeded": 1, "failed": 0, "mean_seconds": 1.5,
 //!             "p99_seconds": 2.0}],
 //!   "failures": [{"call": 9, "rpc": "/v1.Volume/MountVolume", "code": "NotFound", "message": "cannot mount ...",
@@ -63,8 +63,9 @@ pub struct RunningCall {
     pub connection: Option<u64>,
     /// Whether its caller still waits for the result.
     pub has_caller: bool,
-    /// `running`, `starting`, `waiting for lock KEY`, `waiting for a thread of pool NAME`, `waiting for a slot of
-    /// -max-calls`, or `sharing the result of call NUMBER`, which requested the same.
+    /// `running`, `starting`, `waiting for lock KEY`, `waiting for a slot of -max-calls`, `sharing the result of call NUMBER`,
+    /// which requested the same, or what keeps the call from a thread, such as `waiting: disk 5 already uses its 5 of the 16
+    /// threads of pool disks`.
     pub state: String,
 }
 
@@ -101,6 +102,8 @@ pub struct Counts {
     pub connections: usize,
     /// Calls from their headers until the client has read the response.
     pub in_flight: usize,
+    /// Of these, the calls whose request is incomplete or whose response the client has not read.
+    pub in_transfer: usize,
     /// Calls that wait for one of the slots of `-max-calls`.
     pub waiting_for_slot: usize,
     /// Changes that run or wait, including changes without a caller.
@@ -125,6 +128,11 @@ pub struct RpcSummary {
     pub p99_seconds: Option<f64>,
 }
 
+/// Returns a time in seconds with six digits after the point at most: more would say nothing.
+pub fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e6
+}
+
 impl Metrics {
     /// Returns why the server is not ready, unless all of its endpoints accept connections.
     pub fn check_ready(&self) -> Result<(), NotReady> {
@@ -146,6 +154,7 @@ impl Metrics {
             counts: Counts {
                 connections: counts.busy + counts.idle + counts.leaving + counts.silent + counts.unused,
                 in_flight: counts.calls,
+                in_transfer: counts.transferring(),
                 waiting_for_slot: counts.waiting,
                 operations: state.executor.running(),
             },
@@ -162,7 +171,7 @@ impl RunningCall {
             call: call.map(|call| call.number),
             rpc: call.map_or(operation, |call| call.label),
             object: description,
-            seconds: call.map_or(Duration::ZERO, |call| now.saturating_sub(call.began)).as_secs_f64(),
+            seconds: seconds(call.map_or(Duration::ZERO, |call| now.saturating_sub(call.began))),
             connection: call.map(|call| call.client.0),
             has_caller,
             state: state.to_string(),
@@ -175,7 +184,7 @@ impl RunningCall {
             call: Some(call.number),
             rpc: call.label,
             object,
-            seconds: now.saturating_sub(call.began).as_secs_f64(),
+            seconds: seconds(now.saturating_sub(call.began)),
             connection: Some(call.client.0),
             has_caller: true,
             state: "waiting for a slot of -max-calls".to_owned(),
@@ -204,8 +213,8 @@ impl RpcSummary {
             started,
             succeeded: metrics.calls_succeeded(),
             failed: metrics.calls_failed(),
-            mean_seconds: metrics.mean().map(|mean| mean.as_secs_f64()),
-            p99_seconds: metrics.quantile_bound(99).map(|bound| bound.as_secs_f64()),
+            mean_seconds: metrics.mean().map(seconds),
+            p99_seconds: metrics.quantile_bound(99).map(seconds),
         })
     }
 }

@@ -317,7 +317,7 @@ impl Executor {
             return job.work.operation.lock_keys(&self.node);
         }
         let holder = Holder { resource: job.work.operation.resource(), client: job.client, is_exempt: false };
-        job.work.enters(Stage::WaitingForThread(O::POOL));
+        job.work.enters(Stage::WaitingForThread { pool: O::POOL, is_exempt: false });
         let thread = job.while_wanted(self.pools.thread(O::POOL, holder)).await?;
         job.work.enters(Stage::Running(O::POOL));
         let (node, work) = (Arc::clone(&self.node), Arc::clone(&job.work));
@@ -369,9 +369,9 @@ impl Executor {
         ctx: OperationContext,
     ) -> RunResult<O::Output> {
         // The quotas do not apply to a change in progress, so that it is not left half done.
-        let is_changing = mode.job().is_some_and(|job| *lock(&job.phase) == Phase::Changing);
-        work.enters(Stage::WaitingForThread(pool));
-        let wait = self.pools.thread(pool, Holder { is_exempt: is_changing, ..holder });
+        let is_exempt = mode.job().is_some_and(|job| *lock(&job.phase) == Phase::Changing);
+        work.enters(Stage::WaitingForThread { pool, is_exempt });
+        let wait = self.pools.thread(pool, Holder { is_exempt, ..holder });
         let thread = match mode.job() {
             Some(job) => job.while_wanted(wait).await?,
             None => wait.await,

@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use unicode_width::UnicodeWidthStr as _;
+
 /// Returns the text with each misleading character as its code point, such as `\u{202e}`. A line break is `\u{a}`, because
 /// backslashes are kept, and `\n` may stand in a path such as `C:\new`.
 pub fn escaped(text: &str) -> String {
@@ -43,7 +45,7 @@ pub fn wrapped(text: &str, column: usize, width: Option<usize>) -> String {
     let mut wrapped = String::new();
     let mut at = column;
     for word in text.split(' ') {
-        let length = word.chars().count();
+        let length = word.width();
         if !wrapped.is_empty() && at + 1 + length > width {
             wrapped.push('\n');
             wrapped.extend(std::iter::repeat_n(' ', column));
@@ -87,6 +89,7 @@ mod tests {
         assert_eq!(wrapped(text, 2, Some(16)), "cannot mount\n  C:\\a\\very\\long\\path\n  there now");
         assert_eq!(wrapped(text, 2, None), text);
         assert_eq!(wrapped("", 2, Some(10)), "");
+        assert_eq!(wrapped("\u{4e2d}\u{6587} \u{4e2d}\u{6587}", 0, Some(8)), "\u{4e2d}\u{6587}\n\u{4e2d}\u{6587}");
     }
 
     #[test]

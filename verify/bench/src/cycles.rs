@@ -40,7 +40,6 @@ mod imp {
 mod imp {
     use std::error::Error;
 
-    #[expect(clippy::unused_async, reason = "the function for Unix awaits")]
     pub(crate) async fn ratios() -> Result<Vec<(&'static str, f64)>, Box<dyn Error>> {
         Err("the simulated drivers need Unix sockets".into())
     }

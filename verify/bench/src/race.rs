@@ -20,7 +20,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// How many seconds a measurement takes
-    #[arg(long, default_value_t = 4.0)]
+    #[arg(long, default_value_t = 2.0)]
     seconds: f64,
     /// How many callers call at once, separated by commas
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 32, 128])]

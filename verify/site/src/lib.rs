@@ -74,7 +74,7 @@ pub fn write(folder: &Path) -> Result<(), Box<dyn Error>> {
             fs::copy(&path, source.join(path.file_name().unwrap_or_default()))?;
         }
     }
-    fs::write(folder.join("book.toml"), settings(repository().as_deref())?)?;
+    fs::write(folder.join("book.toml"), settings(origin().and_then(|origin| repository(&origin)).as_deref())?)?;
     Ok(())
 }
 
@@ -85,13 +85,15 @@ pub fn settings(repository: Option<&str>) -> io::Result<String> {
     Ok(link.map_or(settings.clone(), |link| settings.replacen("[output.html]", &link, 1)))
 }
 
-/// Returns the address of the repository that this checkout is a clone of, if a browser can open it.
-fn repository() -> Option<String> {
+/// Returns the address that git has for the repository that this checkout is a clone of.
+fn origin() -> Option<String> {
     let output = Command::new("git").args(["remote", "get-url", "origin"]).current_dir(root()).output().ok()?;
-    let url = String::from_utf8(output.stdout)
-        .ok()?
-        .trim()
-        .trim_end_matches(".git")
-        .replace("git@github.com:", "https://github.com/");
-    url.starts_with("https://").then_some(url)
+    String::from_utf8(output.stdout).ok()
+}
+
+/// Returns the address of a repository for a browser, from the address that git has, if there is one without the secret of an
+/// account: CI may clone `https://x-access-token:SECRET@github.com/...`.
+pub fn repository(origin: &str) -> Option<String> {
+    let url = origin.trim().trim_end_matches(".git").replace("git@github.com:", "https://github.com/");
+    (url.starts_with("https://") && !url.contains(['@', '"'])).then_some(url)
 }

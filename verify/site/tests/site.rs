@@ -119,6 +119,10 @@ fn the_site_links_the_repository_of_a_clone() {
     let link = "[output.html]\ngit-repository-url = \"https://example.com/csi-proxy\"\n";
     assert!(settings.contains(link), "{settings}");
     assert!(!site::settings(None).expect("the settings").contains("git-repository-url"));
+    let address = "https://github.com/owner/csi-proxy";
+    assert_eq!(site::repository(&format!("{address}.git\n")).as_deref(), Some(address));
+    assert_eq!(site::repository("git@github.com:owner/csi-proxy.git").as_deref(), Some(address));
+    assert_eq!(site::repository("https://x-access-token:secret@github.com/owner/csi-proxy"), None);
 }
 
 #[test]

@@ -224,8 +224,11 @@ pub static TABLE: [Section; 5] = [
                 name: "logging-format",
                 kind: Kind::Value("FORMAT"),
                 default: "text",
-                help: "Format of the log: text, in lines of klog, or json with the field names of Kubernetes' components.",
-                set: |flags, text| is_json(text).map(|is_json| flags.log.is_json = is_json),
+                help: "Format of the log: text or klog (klog's lines), or json (the field names of Kubernetes' components).",
+                set: |flags, text| {
+                    let text = if text == "klog" { "text" } else { text };
+                    is_json(text).map(|is_json| flags.log.is_json = is_json)
+                },
             },
             Flag {
                 name: "metrics-bind-address",

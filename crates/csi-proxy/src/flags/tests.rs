@@ -107,6 +107,13 @@ fn without_flags_the_defaults_of_the_table_hold() {
 }
 
 #[test]
+fn klog_names_the_format_of_its_lines_too() {
+    for (name, is_json) in [("text", false), ("klog", false), ("json", true)] {
+        assert_eq!(parsed(&["-logging-format", name]).log.is_json, is_json, "{name}");
+    }
+}
+
+#[test]
 fn the_folder_of_the_log_has_an_effect_where_it_has_one_in_klog() {
     let file = |line: &[&str]| parsed(line).log.file.map(|file| file.display().to_string());
     assert_eq!(file(&["-log_dir=logs"]), None, "the log is written to standard error");

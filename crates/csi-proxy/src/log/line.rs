@@ -6,28 +6,37 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use terminal_text::is_misleading;
+
 /// Maximum bytes of a line. A longer line is cut off.
 pub(super) const MAX_BYTES: usize = 4096;
 
-/// Returns the line as it is written: with a line break, and as [`escaped`] if that is necessary.
+/// Returns the line as it is written: with a line break, and [`shortened`] if that is necessary.
 pub(super) fn safe(line: &[u8]) -> Cow<'_, [u8]> {
     let text = line.strip_suffix(b"\n").unwrap_or(line);
     if text.len() <= MAX_BYTES && text.iter().all(|byte| matches!(byte, b' '..=b'~')) {
         Cow::Borrowed(line)
     } else {
-        Cow::Owned(escaped(&String::from_utf8_lossy(text)).into_bytes())
+        Cow::Owned((shortened(&String::from_utf8_lossy(text), MAX_BYTES) + "\n").into_bytes())
     }
 }
 
-/// Returns at most [`MAX_BYTES`] of the text, with misleading characters escaped, and a line break.
-fn escaped(text: &str) -> String {
-    let mut line = terminal_text::escaped(text);
-    if let Some(more) = line.len().checked_sub(MAX_BYTES).filter(|more| *more > 0) {
-        line.truncate(line.floor_char_boundary(MAX_BYTES));
-        // Writing to a String does not fail.
-        let _ = write!(line, "... ({more} more bytes)");
+/// Returns the text with misleading characters escaped, cut off after about `room` bytes.
+pub(super) fn shortened(text: &str, room: usize) -> String {
+    let mut shown = String::new();
+    for (at, letter) in text.char_indices() {
+        if shown.len() >= room {
+            // Writing to a String does not fail.
+            let _ = write!(shown, "... ({} more bytes)", text.len() - at);
+            break;
+        }
+        if is_misleading(letter) {
+            shown.extend(letter.escape_unicode());
+        } else {
+            shown.push(letter);
+        }
     }
-    line + "\n"
+    shown
 }
 
 #[cfg(test)]

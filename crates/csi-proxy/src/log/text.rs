@@ -13,13 +13,18 @@ use tracing::{Event, Level};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::Writer;
 
+use super::line::{MAX_BYTES, shortened};
 use super::rounded;
 use crate::platform;
 
 /// The name of the field that has the text of an event.
 const MESSAGE: &str = "message";
 
-/// Writes a line, with the fields of its spans at the end.
+/// The bytes of a line that its fields leave to its beginning, and to the words for what is cut off.
+const RESERVE: usize = 128;
+
+/// Writes a line, with the fields of its spans at the end. Long fields are cut off before them, because the number of the call,
+/// by which a reader finds its lines, is one of them.
 pub(super) fn write_line(mut writer: Writer<'_>, event: &Event<'_>, of_spans: &str) -> fmt::Result {
     let metadata = event.metadata();
     let severity = match *metadata.level() {
@@ -29,9 +34,10 @@ pub(super) fn write_line(mut writer: Writer<'_>, event: &Event<'_>, of_spans: &s
     };
     let file = metadata.file().and_then(|path| path.rsplit(['/', '\\']).next()).unwrap_or("???");
     let (time, process, line) = (platform::log_time(), std::process::id(), metadata.line().unwrap_or(1));
-    write!(writer, "{severity}{time} {process:>7} {file}:{line}] ")?;
-    write_fields(writer.by_ref(), event)?;
-    writeln!(writer, "{of_spans}")
+    let mut fields = String::new();
+    write_fields(Writer::new(&mut fields), event)?;
+    let fields = shortened(&fields, MAX_BYTES.saturating_sub(of_spans.len() + RESERVE));
+    writeln!(writer, "{severity}{time} {process:>7} {file}:{line}] {fields}{of_spans}")
 }
 
 /// Writes the fields, each after a blank except the message.

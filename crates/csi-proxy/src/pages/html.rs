@@ -1,5 +1,5 @@
-//! The page at `/`: the text of `/statusz` for a browser, with links to the other pages and the calls that hang marked. It has
-//! no script and loads nothing.
+//! The page at `/`: the text of `/statusz` for a browser, with links to the other pages and the slow calls marked. It has no
+//! script and loads nothing.
 
 const STYLE: &str = ":root { color-scheme: light dark } \
                      body { font: 15px/1.45 system-ui, sans-serif; margin: 1.5rem } \
@@ -16,7 +16,7 @@ pub(super) fn page(program: &str, statusz: &str, refreshes: bool) -> String {
     let links = ["statusz", "statusz?format=json", "flagz", "metrics", "healthz", "readyz"]
         .map(|path| format!("<a href=\"/{path}\">{path}</a>"))
         .join(" ");
-    let status = escaped(statusz).replace("\n! ", "\n<mark>hangs</mark> ");
+    let status = escaped(statusz).replace("\n! ", "\n<mark>slow</mark> ");
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">{refresh}\

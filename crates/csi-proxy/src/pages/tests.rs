@@ -175,7 +175,7 @@ fn the_status_says_what_runs_what_waits_and_what_has_failed() {
     });
     let text = super::text::statusz(&status);
     for lines in [
-        "\nCalls whose clients wait: 0\n  0 in transfer, 0 waiting for a slot of -max-calls\n",
+        "\nCalls in flight: 0 (0 in transfer, 0 waiting for a slot of -max-calls)\n",
         "\n! call 16, 2.2 min: /v1.Disk/PartitionDisk: partition disk 2\n      running, connection 3 no longer waits\n",
         "\n  call 17, 2.0 min: /v1.Disk/PartitionDisk: a\\u{a}\n      waiting for lock disk 2, connection 3\n",
         "\n  call 18, 1.5 s: ",
@@ -188,7 +188,7 @@ fn the_status_says_what_runs_what_waits_and_what_has_failed() {
     let html = super::html::page("csi-proxy", &text, false);
     assert_eq!(html.matches("<mark>").count(), 1, "{html}");
     assert!(
-        html.contains("\n<mark>hangs</mark> call 16, 2.2 min: /v1.Disk/PartitionDisk: partition disk 2\n"),
+        html.contains("\n<mark>slow</mark> call 16, 2.2 min: /v1.Disk/PartitionDisk: partition disk 2\n"),
         "{html}"
     );
 }
@@ -212,7 +212,8 @@ async fn a_daemon_at_rest_has_at_most_300_series_and_the_figures_of_its_process(
     let text = page("/metrics").await;
     let series: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     assert!(series.len() <= 300, "{} series", series.len());
-    assert!(series.iter().any(|line| line.starts_with("csi_proxy_build_info{") && line.ends_with(" 1")), "{text}");
+    let version = format!("version=\"{}\"}} 1", crate::VERSION);
+    assert!(series.iter().any(|line| line.starts_with("csi_proxy_build_info{") && line.ends_with(&version)), "{text}");
     for name in ["start_time_seconds", "cpu_seconds_total", "resident_memory_bytes", "open_fds"] {
         let name = format!("process_{name} ");
         let value =

@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Write as _};
 
-use server::status::{Failure, Lock, Pool, RpcSummary, RunningCall};
+use server::status::{Counts, Failure, Lock, Pool, RpcSummary, RunningCall};
 use terminal_text::escaped;
 
 use super::ProgramStatus;
@@ -34,11 +34,12 @@ fn write(text: &mut String, status: &ProgramStatus<'_>) -> fmt::Result {
     writeln!(text, "Started: {started}\nUp: {}\nBinary version: {version}", duration(*up_seconds))?;
     writeln!(text, "Process: {process_id}\nNode: {}\nEndpoints: {}", escaped(system), escaped(endpoints))?;
     writeln!(text, "Served: {}", served.join(" "))?;
-    let counts = &status.counts;
-    let waiting = status.calls.iter().filter(|call| call.has_caller).count();
-    let transferred = counts.in_flight.saturating_sub(waiting);
-    writeln!(text, "\nConnections: {}\nCalls whose clients wait: {}", counts.connections, counts.in_flight)?;
-    writeln!(text, "  {transferred} in transfer, {} waiting for a slot of -max-calls", counts.waiting_for_slot)?;
+    let Counts { connections, in_flight, in_transfer, waiting_for_slot, .. } = status.counts;
+    writeln!(text, "\nConnections: {connections}")?;
+    writeln!(
+        text,
+        "Calls in flight: {in_flight} ({in_transfer} in transfer, {waiting_for_slot} waiting for a slot of -max-calls)"
+    )?;
 
     let pools: Vec<&Pool> = status.pools.iter().filter(|pool| pool.busy + pool.waiting > 0).collect();
     section(text, "Pools of threads in use", &pools, |text, pool| {

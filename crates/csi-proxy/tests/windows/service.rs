@@ -123,7 +123,7 @@ async fn a_service_that_fails_ends_without_reporting_that_it_stopped() {
     }
     let is_noticed = service.is_noticed_to_have_ended();
     let text = fs::read_to_string(&log).expect("the log");
-    assert!(text.contains("ERROR the service failed error=cannot listen at nowhere"), "{text}");
+    assert!(text.contains("] the service failed error=cannot listen at nowhere"), "{text}");
     let status = service.wait_for(|_| true);
     if !is_noticed {
         assert_eq!(status.state, START_PENDING, "it has not reported that it stopped");
@@ -171,19 +171,23 @@ async fn the_flags_of_the_service_are_shown_and_replaced_and_its_program_stays()
     };
     assert_eq!(flags(&[]), "csi-proxy: service csiproxy is not installed\n");
     assert_eq!(csi_proxy(&["service", "uninstall"]).stdout, b"Service csiproxy is not installed.\n");
-    let before = r"C:\etc\csi-proxy.exe -v 5 -windows-service";
+    let scratch = Scratch::new("flags");
+    let log = scratch.join(r"a b\x.log");
+    let before = r"C:\Program Files\a b\csi-proxy.exe -v 5 -windows-service";
     let service = Installed::create_with("csiproxy", before, &["start=", "demand"]);
     assert_eq!(flags(&[]), format!("{before}\n"));
-    let after = r#"C:\etc\csi-proxy.exe -windows-service -drain=7 "-log_file=C:\a b\x.log""#;
-    let wanted = ["-drain=7", r"-log_file=C:\a b\x.log"];
-    assert!(flags(&wanted).starts_with(&format!("{before}\nis now {after}\n")), "{}", flags(&[]));
+    let after = format!(r#""C:\Program Files\a b\csi-proxy.exe" -windows-service -drain=7 "-log_file={log}""#);
+    let log_file = format!("-log_file={log}");
+    let wanted = ["-drain=7", &*log_file];
+    // The program does not exist, and so nobody knows who may replace it.
+    let refused = flags(&[&wanted[..], &["-require-safe-folders"]].concat());
+    assert!(refused.contains("csiproxy keeps its flags: "), "{refused}");
+    let changed = flags(&wanted);
+    assert!(changed.contains("\nWarning: ") && changed.contains(&format!("\nchanged to {after}\n")), "{changed}");
     assert_eq!(flags(&wanted), format!("{after}\n"), "nothing changes");
     assert!(flags(&["-nonsense"]).contains("unknown flag -nonsense"));
     let status = String::from_utf8_lossy(&csi_proxy(&["service", "status"]).stdout).into_owned();
-    assert!(
-        status.starts_with("csiproxy: stopped, starts on demand\n  C:\\etc\\csi-proxy.exe -windows-service "),
-        "{status}"
-    );
+    assert!(status.starts_with(&format!("csiproxy: stopped, starts on demand\n  {after}\n")), "{status}");
     assert_eq!(service.wait_for(|_| true).state, STOPPED);
 }
 

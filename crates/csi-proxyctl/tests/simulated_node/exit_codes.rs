@@ -39,7 +39,7 @@ async fn usage_errors_are_code_2_and_call_nothing() {
         (&[][..], "Usage:"),
         (&["nosuch"], "unrecognized subcommand"),
         (&["disk", "partition"], "--disk <NUMBER>"),
-        (&["disk", "get-stats", "2"], "a value follows its flag, as in `--disk 2`"),
+        (&["disk", "get-stats", "2"], "a value follows its flag, as in `--NAME VALUE`"),
         (&["disk", "set-state", "--disk", "1"], "<--online [<true|false>]|--offline>"),
         (&["disk", "partition", "--disk", "one"], "invalid value 'one' for '--disk <NUMBER>': expected a whole number"),
         (&["disk", "partition", "--disk", "4294967296"], "the number is too large"),
@@ -54,6 +54,7 @@ async fn usage_errors_are_code_2_and_call_nothing() {
         (&["call", "disk"], "GROUP/VERSION/RPC"),
         (&["call", "disk/v1/Nosuch"], "call --list"),
         (&["call", "disk/v1/Rescan", "{"], "the request is not JSON: "),
+        (&["call", "disk/v1/GetDiskStats", r#"{"disk_number":1,"disk_number":2}"#], "disk_number is given twice"),
         (&["call", "disk/v1/Rescan", "@/nosuch"], "cannot read the request from /nosuch: "),
         (
             &["call", "disk/v1/GetDiskState", r#"{ "disk": 1 }"#],

@@ -1,6 +1,7 @@
 //! `get` and `versions`: what the tables and the other forms show.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::os::unix::net::UnixListener;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -79,6 +80,7 @@ async fn a_disk_is_described_with_its_volumes_however_it_is_given() {
     let by_disk = run(&sockets, &["describe", "disk", "2"]).ok();
     assert!(by_disk.starts_with("DISK           2\nSTATE") && by_disk.contains(volume.trim()), "{by_disk}");
     assert_eq!(run(&sockets, &["describe", "vol", guid]).ok(), by_disk);
+    assert_eq!(run(&sockets, &["describe", "volumes", &guid.to_uppercase()]).ok(), by_disk);
     let mount = r"C:\var\lib\kubelet\plugins\mine\mount";
     for command in [
         &["volume", "format", "--volume", guid][..],
@@ -242,6 +244,13 @@ async fn a_pipe_that_never_answers_is_told_from_one_that_serves() {
     sockets.hide("csi-proxy-disk-v1");
     // Nobody accepts: the system connects, and nothing answers.
     let _silent = UnixListener::bind(sockets.folder().join("csi-proxy-disk-v1.sock")).unwrap();
+    sockets.hide("csi-proxy-disk-v1beta3");
+    let slow = UnixListener::bind(sockets.folder().join("csi-proxy-disk-v1beta3.sock")).unwrap();
+    thread::spawn(move || {
+        let (mut stream, _) = slow.accept().unwrap();
+        thread::sleep(Duration::from_secs(1));
+        stream.write_all(&[0]).unwrap();
+    });
     let hung = run(&sockets, &["versions"]);
     assert_eq!(hung.code, Some(5), "{hung:?}");
     assert!(hung.stdout.contains("NO ANSWER") && hung.stderr.contains("csi-proxy does not answer on some"), "{hung:?}");

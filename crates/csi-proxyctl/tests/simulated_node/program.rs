@@ -34,7 +34,7 @@ pub(crate) fn command(sockets: &Sockets) -> Command {
     command
 }
 
-fn finished(output: Output) -> Run {
+pub(crate) fn finished(output: Output) -> Run {
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     Run { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }

@@ -2,10 +2,11 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
+use std::process::Command;
 use std::thread;
 
 use super::daemon::Sockets;
-use super::program::{Run, run};
+use super::program::{Run, finished, run};
 
 /// Runs `top` against a server that answers one request, and returns the request too. FOLDER stands for the folder of the
 /// sockets.
@@ -25,7 +26,10 @@ fn top_of(answer: &'static str, arguments: &[&str]) -> (Run, String) {
         stream.write_all(answer.as_bytes()).expect("it reads");
         String::from_utf8(request).expect("text")
     });
-    let run = run(&sockets, &[&["top", "--address", &format!("http://{address}/")], arguments].concat());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_csi-proxyctl"));
+    command.args(["top", "--address", &format!("http://{address}/")]).args(arguments);
+    // An address alone would select any daemon; with this, it must be that of the folder.
+    let run = finished(command.env("CSI_PROXY_ENDPOINT_DIR", sockets.folder()).output().expect("a process"));
     let request = server.join().expect("no panic");
     assert!(request.to_lowercase().contains(&format!("\r\nhost: {address}\r\n")), "{request}");
     (run, request)
@@ -48,15 +52,16 @@ fn top_reads_the_status_page() {
 
 #[test]
 fn another_daemon_at_the_address_is_not_shown() {
-    for (page, arguments) in [
-        ("\ncsi-proxy statusz\nWarning: x\n\nUp: 1 s\nEndpoints: /tmp/csi-proxy-*.sock\n", &[][..]),
-        ("\ncsi-proxy statusz\nWarning: x\n\nUp: 1 s\n", &[]),
-        ("{\"endpoints\": \"/tmp/csi-proxy-*.sock\"}", &["-o", "json"]),
+    let other = "is the address of another csi-proxy";
+    for (page, arguments, why) in [
+        ("\ncsi-proxy statusz\nWarning: x\n\nUp: 1 s\nEndpoints: /tmp/csi-proxy-*.sock\n", &[][..], other),
+        ("\ncsi-proxy statusz\nWarning: x\n\nUp: 1 s\n", &[], "it is an older csi-proxy"),
+        ("{\"endpoints\": \"/tmp/csi-proxy-*.sock\"}", &["-o", "json"], other),
     ] {
         let answer = format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{page}").leak();
         let (other, _) = top_of(answer, arguments);
         assert_eq!((other.code, other.stdout.as_str()), (Some(3), ""), "{page}: {other:?}");
-        assert!(other.stderr.contains("is the address of another csi-proxy"), "{other:?}");
+        assert!(other.stderr.contains(why), "{other:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The program, its log, the working directories, and the folders above them: whether accounts that are no administrators can
+//! The program, its log, the working directories, and the folders above them: whether accounts other than administrators can
 //! replace any of these. LocalSystem runs the program, writes the log and follows the paths of the working directories.
 
 use os::OsError;
@@ -116,7 +116,7 @@ fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(St
         report.warning(
             CHECK,
             format!(
-                "accounts that are no administrators can replace files or folders on the path of the {what}: {}",
+                "accounts other than administrators can replace files or folders on the path of the {what}: {}",
                 listed(&others)
             ),
             format!("{consequence}; make sure that you trust these accounts as much as administrators"),

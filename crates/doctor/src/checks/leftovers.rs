@@ -83,7 +83,7 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
             }
         }
     }
-    report.ok(SMB, format!("mapped shares: {readable} readable"));
+    report.ok(SMB, format!("{} can be read", counted(readable, "mapped share")));
     Some(mapped)
 }
 

@@ -39,7 +39,9 @@ pub(super) fn check(examination: &mut Examination<'_>, served_by: Option<&str>) 
             return None;
         }
     };
-    if examination.settings.is_in_container {
+    let program = program_of(&registered.command_line);
+    let other = served_by.filter(|other| !other.eq_ignore_ascii_case(program));
+    if examination.settings.is_in_container && (other.is_some() || served_by.is_none()) {
         let seen = format!("service {name} is installed, although csi-proxy runs in this container");
         let advice = "csi-proxy.exe service uninstall; otherwise the service takes the pipes when Windows starts again";
         examination.report.warning(CHECK, seen, advice);
@@ -47,8 +49,7 @@ pub(super) fn check(examination: &mut Examination<'_>, served_by: Option<&str>) 
     }
     check_state(examination);
     check_registration(examination, &registered);
-    let program = program_of(&registered.command_line);
-    if let Some(other) = served_by.filter(|other| !other.eq_ignore_ascii_case(program)) {
+    if let Some(other) = other {
         let name = quoted(&examination.settings.service);
         let (other, program) = (quoted(other), quoted(program));
         examination.report.warning(

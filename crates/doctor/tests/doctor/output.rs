@@ -2,12 +2,13 @@
 
 use doctor::fixed_system::FixedSystem;
 use doctor::{Parity, Report};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::setup::Patient;
 
-/// A node with findings of all kinds, and long paths.
+/// A node with findings of all kinds, and long paths with letters that are two columns wide.
 fn patient() -> Patient {
-    let deep = format!(r"C:\var\lib\kubelet\plugins\{}", "x".repeat(100));
+    let deep = format!(r"C:\var\lib\kubelet\plugins\{}", "\u{4e2d}".repeat(100));
     let patient = Patient::changed(|text| {
         let text = text.replace(r"target = 'C:\var\lib\kubelet\pods\1'", r"target = 'C:\gone'");
         text.replace(r"path = 'C:\var\lib\kubelet\plugins\link'", &format!("path = '{deep}'"))
@@ -21,7 +22,7 @@ fn plain(text: &str) -> String {
 
 fn assert_fits(text: &str) {
     for line in text.lines() {
-        assert!(line.chars().count() <= 80, "{line}");
+        assert!(line.width() <= 80, "{line}");
         assert!(!line.ends_with(' '), "{line:?}");
     }
 }

@@ -39,6 +39,7 @@ pub struct Connections(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     limits: Limits,
+    /// Each call looks its connection up several times, which takes longer if the number must be hashed.
     members: BTreeMap<ClientId, Member>,
     /// How often a connection has become idle.
     idle_count: u64,
@@ -114,6 +115,13 @@ pub struct ConnectionCounts {
     pub refused_connections_busy: u64,
     /// Calls refused because too many waited, or because they waited too long.
     pub refused_calls: u64,
+}
+
+impl ConnectionCounts {
+    /// Returns the number of calls whose request is incomplete or whose response the client has not read.
+    pub(crate) fn transferring(&self) -> usize {
+        self.calls.saturating_sub(self.running + self.waiting)
+    }
 }
 
 impl Connections {
@@ -282,8 +290,8 @@ impl Connection {
         }
     }
 
-    /// Waits until the connection is evicted. New calls may still arrive in the grace period, and are answered. Returns `None`
-    /// when the server drains.
+    /// Waits until the connection is evicted. New calls may still arrive in the grace period, and are answered. Returns
+    /// `None` when the server drains.
     pub(crate) async fn evicted(&mut self) -> Option<EvictionGrace> {
         match poll_fn(|cx| Pin::new(&mut self.evicted).poll(cx)).await {
             Ok(grace) => grace,

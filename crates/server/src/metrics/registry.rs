@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use crate::metrics::rpc::{self, RpcMetrics};
 use crate::metrics::text_format::{write_head, write_labelled, write_single};
 use crate::server_state::ServerState;
+use crate::status::seconds;
 
 /// The metrics of a server.
 #[derive(Debug)]
@@ -80,10 +81,9 @@ impl Metrics {
 
         let help = "Calls by state: running = calls that hold one of the -max-calls slots, waiting = calls that wait for a \
                     slot, transferring = calls whose request is incomplete or whose response the client has not read.";
-        let transferring = counts.calls.saturating_sub(counts.running + counts.waiting);
         let states = [
             ("running", number(counts.running)),
-            ("transferring", number(transferring)),
+            ("transferring", number(counts.transferring())),
             ("waiting", number(counts.waiting)),
         ];
         write_labelled(text, "csi_proxy_calls", "gauge", help, "state", &states)?;
@@ -124,7 +124,7 @@ impl Metrics {
         let now = self.state.since_start(Instant::now());
         let ages = requests.iter().filter_map(|request| Some(now.saturating_sub(request.call?.began)));
         let help = "Age of the oldest call in progress; 0 if no call is in progress.";
-        let oldest = ages.max().unwrap_or(Duration::ZERO).as_secs_f64();
+        let oldest = seconds(ages.max().unwrap_or(Duration::ZERO));
         write_single(text, "csi_proxy_oldest_call_seconds", "gauge", help, oldest)?;
 
         let of_pools = |value: fn(&PoolUse) -> usize| -> Vec<(&str, u64)> {
@@ -148,7 +148,7 @@ impl Metrics {
         let help = "Times that an operation has waited for a lock.";
         write_single(text, "csi_proxy_lock_waits_total", "counter", help, waits)?;
         let help = "Total time that operations have waited for locks.";
-        write_single(text, "csi_proxy_lock_wait_seconds_total", "counter", help, time.as_secs_f64())?;
+        write_single(text, "csi_proxy_lock_wait_seconds_total", "counter", help, seconds(time))?;
         let help = "Calls that shared the result of an equal call in progress.";
         write_single(text, "csi_proxy_coalesced_calls_total", "counter", help, executor.coalesced_requests())
     }
@@ -169,7 +169,7 @@ fn write_wmi_calls(text: &mut String, calls: &[WmiCallCount]) -> fmt::Result {
     )?;
     for WmiCallCount { class, method, calls, time, .. } in calls {
         let labels = format!("class=\"{class}\",method=\"{method}\"");
-        writeln!(text, "{name}_sum{{{labels}}} {}\n{name}_count{{{labels}}} {calls}", time.as_secs_f64())?;
+        writeln!(text, "{name}_sum{{{labels}}} {}\n{name}_count{{{labels}}} {calls}", seconds(*time))?;
     }
     let name = "csi_proxy_wmi_call_failures_total";
     write_head(text, name, "counter", "WMI calls that failed or timed out, by class and method.")?;
@@ -269,7 +269,7 @@ mod tests {
     fn calls_of_wmi_are_a_summary_by_class_and_method() {
         let mut text = String::new();
         let (class, method) = ("MSFT_Disk".to_owned(), "query".to_owned());
-        let time = Duration::from_millis(1500);
+        let time = Duration::from_nanos(1_500_000_400);
         write_wmi_calls(&mut text, &[WmiCallCount { class, method, calls: 3, failures: 1, time }]).unwrap();
         let labels = r#"{class="MSFT_Disk",method="query"}"#;
         for line in ["call_seconds_sum{} 1.5", "call_seconds_count{} 3", "call_failures_total{} 1"] {

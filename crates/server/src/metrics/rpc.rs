@@ -12,6 +12,7 @@ use api::Rpc;
 use tonic::Code;
 
 use crate::metrics::text_format::write_head;
+use crate::status::seconds;
 
 /// The upper bounds of the histogram buckets, in microseconds and as text in seconds.
 pub(super) const BUCKETS: [(u64, &str); 10] = [
@@ -149,7 +150,7 @@ impl RpcMetrics {
             count += bucket.load(Ordering::Relaxed);
             writeln!(text, "grpc_server_handling_seconds_bucket{{{labels},le=\"{bound}\"}} {count}")?;
         }
-        let sum = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)).as_secs_f64();
+        let sum = seconds(Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)));
         writeln!(text, "grpc_server_handling_seconds_sum{{{labels}}} {sum}")?;
         writeln!(text, "grpc_server_handling_seconds_count{{{labels}}} {count}")
     }

@@ -110,7 +110,8 @@ fn timeout(text: &str) -> Option<Duration> {
     }
 }
 
-/// How much earlier than here a client may notice that the deadline has passed, and cancel the call: its clock began first.
+/// A client starts its clock before the daemon does, and so it may cancel a call this long before the deadline of the daemon.
+/// Such a cancellation counts as DeadlineExceeded.
 const EARLY: Duration = Duration::from_millis(500);
 
 /// The record of a call in the metrics and the log. It is dropped before its end if the process stops.
@@ -146,11 +147,7 @@ impl CallRecord {
     }
 
     /// Waits for the request, and runs its operation.
-    async fn outcome(
-        &self,
-        body: &mut RecvStream,
-        encoding: Result<(), Status>,
-    ) -> Result<(Bytes, CallGuard), Status> {
+    async fn outcome(&self, body: &mut RecvStream, encoding: Result<(), Status>) -> Result<(Bytes, CallGuard), Status> {
         let Peer { connection, state, .. } = &*self.peer;
         let in_flight = connection.begin_call()?;
         let message = {
@@ -170,11 +167,11 @@ impl CallRecord {
         Ok((message, CallGuard { _in_flight: in_flight, _memory: memory }))
     }
 
-    /// Returns the status of a call whose deadline has passed. Its operation must still be a request of the call.
+    /// Returns the status of a call whose deadline has passed. It names the object if the call still has a slot, and so a
+    /// request of the executor.
     fn deadline_exceeded(&self, time: Duration) -> Status {
-        let mut requests = self.peer.state.executor.activity().requests.into_iter();
-        let request = requests.find(|request| request.call.is_some_and(|call| call.number == self.call.number));
-        let object = request.map(|request| format!("cannot {}: ", request.description)).unwrap_or_default();
+        let description = self.peer.state.executor.description(self.call.number);
+        let object = description.map(|description| format!("cannot {description}: ")).unwrap_or_default();
         let change =
             if self.rpc.handler.is_query { "" } else { "; an operation that has begun to make changes continues" };
         // grpc-go sends the remaining time, such as 1.999996 s.

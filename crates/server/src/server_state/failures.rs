@@ -9,6 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use tokio::time::Instant;
 
+use crate::status::seconds;
+
 /// Maximum failures. At the limit a new failure replaces the oldest.
 const MAX_FAILURES: usize = 32;
 
@@ -57,8 +59,7 @@ impl LastFailures {
     pub(crate) fn list(&self) -> Vec<Failure> {
         let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         failures.sort_unstable_by_key(|(when, failure)| Reverse((*when, failure.call)));
-        let aged =
-            |(when, failure): (Instant, Failure)| Failure { seconds_ago: when.elapsed().as_secs_f64(), ..failure };
+        let aged = |(when, failure): (Instant, Failure)| Failure { seconds_ago: seconds(when.elapsed()), ..failure };
         failures.into_iter().map(aged).collect()
     }
 }

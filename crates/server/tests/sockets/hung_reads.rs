@@ -1,6 +1,7 @@
 //! Reads of local files that hang, as on a disk that no longer answers.
 
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use api::disk::v1::ListDiskIDsRequest;
 use api::disk::v1::disk_client::DiskClient;
@@ -84,6 +85,18 @@ fn a_read_that_hangs_delays_no_other_call() {
             };
             timeout(HANG_TIMEOUT, others).await.unwrap_or_else(|_| panic!("no answer while {count} reads hang"));
         }
+        // One more has a thread of a pool, and so its deadline ends it. It has begun no change that could continue.
+        let mut client = FilesystemClient::new(daemon.channel("csi-proxy-filesystem-v1").await);
+        let mut with_deadline = tonic::Request::new(request(HUNG));
+        with_deadline.set_timeout(Duration::from_millis(200));
+        client.path_exists(with_deadline).await.expect_err("the read hangs");
+        let failures = || daemon.server.metrics().status().failures;
+        until(|| !failures().is_empty()).await;
+        let message = &failures()[0].message;
+        assert!(
+            message.contains(HUNG) && message.ends_with("the caller's deadline of 200.0ms has passed"),
+            "{message}"
+        );
         hang.release();
         for call in calls {
             call.await.expect("no panic").expect("an answer");

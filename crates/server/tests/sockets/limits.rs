@@ -57,6 +57,10 @@ async fn a_call_above_the_limit_waits_for_a_slot() {
         assert_eq!((call.rpc, &*call.state), ("/v1.Filesystem/PathExists", "waiting for a slot of -max-calls"));
         assert!(call.object.contains(r"C:\var\lib\kubelet\pods") && call.has_caller, "{call:?}");
         assert!(call.call.is_some() && call.connection.is_some(), "{call:?}");
+        // Each call in flight is in one state.
+        for (state, count) in [("running", 1), ("transferring", 0), ("waiting", 1)] {
+            metric(&daemon, &format!(r#"csi_proxy_calls{{state="{state}"}} {count}"#)).await;
+        }
         finish_operations(&daemon.executor, &sim).await;
     });
     assert!(exists);

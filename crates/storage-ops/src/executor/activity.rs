@@ -109,6 +109,12 @@ impl Executor {
         }
     }
 
+    /// Returns the description of the operation that a call has requested, if it is in progress. Unlike [`Self::activity`],
+    /// this is cheap if many calls are in progress.
+    pub fn description(&self, call: u64) -> Option<String> {
+        self.requests.of_call(call).map(|work| work.describe())
+    }
+
     /// Returns how often and how long changes have waited for locks.
     pub fn lock_waits(&self) -> LockWaitCount {
         *lock(&self.lock_waits)
@@ -126,9 +132,9 @@ impl Executor {
         }
         match request.work.stage() {
             Stage::Requested => RequestState::Starting,
-            Stage::WaitingForThread(pool) => {
+            Stage::WaitingForThread { pool, is_exempt } => {
                 let client = request.call.map(|call| call.client);
-                let holder = Holder { resource: request.work.resource(), client, is_exempt: false };
+                let holder = Holder { resource: request.work.resource(), client, is_exempt };
                 RequestState::WaitingForThread(self.pools.wait(pool, &holder))
             }
             Stage::Running(pool) => RequestState::Running(pool),

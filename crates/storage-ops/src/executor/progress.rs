@@ -78,7 +78,11 @@ pub(crate) enum Stage {
     Requested,
     /// The operation waits for the locks of the lock request with this number, or has been granted them.
     WaitingForLocks(u64),
-    WaitingForThread(PoolKind),
+    WaitingForThread {
+        pool: PoolKind,
+        /// Whether the quotas of the pool do not apply.
+        is_exempt: bool,
+    },
     Running(PoolKind),
 }
 
@@ -193,6 +197,13 @@ impl Requests {
     /// Returns all requests in the order of their arrival.
     pub(crate) fn all(&self) -> Vec<(u64, Request)> {
         lock(&self.0).requests.iter().cloned().collect()
+    }
+
+    /// Returns the operation that a call has requested, if it is in progress.
+    pub(crate) fn of_call(&self, call: u64) -> Option<Arc<dyn Work>> {
+        let table = lock(&self.0);
+        let is_of_call = |request: &&(u64, Request)| request.1.call.is_some_and(|own| own.number == call);
+        table.requests.iter().find(is_of_call).map(|(_, request)| Arc::clone(&request.work))
     }
 
     /// Returns how many requests have shared the result of another.

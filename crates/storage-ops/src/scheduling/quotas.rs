@@ -57,11 +57,11 @@ impl Usage {
             _ if self.in_use >= self.capacity => {
                 return format!("waiting: all {} threads of pool {pool} are in use", self.in_use);
             }
+            _ if self.admits(holder) => return format!("waiting for a thread of pool {pool}"),
             Some(resource) if !self.by_resource.admits(Some(resource)) => {
                 (resource.to_string(), self.by_resource.held(Some(resource)))
             }
-            _ if !self.admits(holder) => ("the connection".to_owned(), self.of_client(holder)),
-            _ => return format!("waiting for a thread of pool {pool}"),
+            _ => ("the connection".to_owned(), self.of_client(holder)),
         };
         format!("waiting: {who} already uses its {held} of the {} threads of pool {pool}", self.capacity)
     }
@@ -158,6 +158,8 @@ mod tests {
         let wait = |usage: &Usage, disk, client| usage.wait(&holder(disk, client), "disks");
         assert_eq!(wait(&usage, 5, 2), "waiting: disk 5 already uses its 5 of the 16 threads of pool disks");
         assert_eq!(wait(&usage, 6, 2), "waiting for a thread of pool disks");
+        let exempt = Holder { is_exempt: true, ..holder(5, 2) };
+        assert_eq!(usage.wait(&exempt, "disks"), "waiting for a thread of pool disks");
         (100..200).for_each(|disk| _ = fill(&mut usage, &holder(disk, 1)));
         assert_eq!(wait(&usage, 7, 1), "waiting: the connection already uses its 9 of the 16 threads of pool disks");
         (200..300).for_each(|disk| _ = fill(&mut usage, &holder(disk, disk.into())));

@@ -49,6 +49,7 @@ impl HostPath {
             if !names.is_empty() {
                 names.push(SEPARATOR);
             }
+            // Nearly every path, and each call has one.
             if component.is_ascii() {
                 names.extend(component.bytes().map(u16::from));
             } else {
@@ -215,6 +216,7 @@ fn check_component(name: &str) -> Result<(), String> {
 
 /// Returns whether Win32 interprets `name` as a device, with or without an extension.
 fn is_device(name: &str) -> bool {
+    // Bytes, because a search for a `char` costs each component of each path more.
     let end = name.bytes().position(|byte| byte == b'.').unwrap_or(name.len());
     let stem = name[..end].trim_end_matches(' ');
     let is_one_of = |name: &str, devices: &[&str]| devices.iter().any(|device| device.eq_ignore_ascii_case(name));

@@ -1,21 +1,18 @@
 {{- define "csi-proxy.selector" -}}
 app.kubernetes.io/name: csi-proxy
 {{- end -}}
-{{- define "csi-proxy.labels" -}}
+{{- define "csi-proxy.ownLabels" -}}
 {{ include "csi-proxy.selector" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
-{{- with omit .Values.commonLabels "app.kubernetes.io/name" }}
-{{ toYaml . }}
-{{- end }}
+{{- end -}}
+{{- define "csi-proxy.labels" -}}
+{{ toYaml (merge (include "csi-proxy.ownLabels" . | fromYaml) .Values.commonLabels) }}
 {{- end -}}
 {{- define "csi-proxy.monitorLabels" -}}
-{{ include "csi-proxy.labels" . }}
-{{- with .Values.metrics.monitorLabels }}
-{{ toYaml . }}
-{{- end }}
+{{ toYaml (merge (include "csi-proxy.ownLabels" . | fromYaml) .Values.metrics.monitorLabels .Values.commonLabels) }}
 {{- end -}}
 {{- define "csi-proxy.image" -}}
 {{- with .Values.image -}}

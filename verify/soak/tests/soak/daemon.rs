@@ -82,12 +82,13 @@ impl Daemon {
         platform::resource_usage(self.process.id())
     }
 
-    /// Waits until it has at most this many handles, for at most a minute.
-    pub(crate) async fn wait_until_handles_at_most(&self, handles: u64) {
+    /// Waits until it has at most this many handles and threads, for at most a minute. A thread without work ends after ten
+    /// seconds.
+    pub(crate) async fn wait_until_at_most(&self, handles: u64, threads: u64) {
         let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             let usage = self.resource_usage();
-            if usage.handles <= handles {
+            if usage.handles <= handles && usage.threads <= threads {
                 return;
             }
             assert!(Instant::now() < deadline, "all clients have disconnected, and the daemon still uses {usage:?}");

@@ -40,12 +40,11 @@ struct Bound {
 ///
 /// Memory varies with what the allocator keeps. Handles follow the clients' connections: each client has up to five in
 /// use and as many silent ones, which the daemon closes after a while, so their number depends on how busy the machine
-/// is; whether they remain without clients is checked separately. Threads start with the first work of each kind, end
-/// after ten idle seconds, and stay below the limits of the worker pools and of the runtime.
-const BOUNDS: [Bound; 3] = [
+/// is; whether they remain without clients is checked separately. So are threads: under load, their number depends on how
+/// busy the machine is, too.
+const BOUNDS: [Bound; 2] = [
     Bound { name: "KiB resident", of: |usage| usage.memory, percent: 10, constant: 4096 },
     Bound { name: "handles", of: |usage| usage.handles, percent: 10, constant: 256 },
-    Bound { name: "threads", of: |usage| usage.threads, percent: 0, constant: 32 },
 ];
 
 impl Samples {
@@ -107,7 +106,6 @@ mod tests {
             (warm, None),
             (ResourceUsage { memory: 60_000, ..warm }, Some("60000 KiB resident at the end, 50000 when warm")),
             (ResourceUsage { handles: 600, ..warm }, Some("600 handles at the end, 300 when warm")),
-            (ResourceUsage { threads: 70, ..warm }, Some("70 threads at the end, 30 when warm")),
         ] {
             let mut samples = Samples::default();
             (0..100).for_each(|number| samples.add(if number < 75 { warm } else { end }));

@@ -10,7 +10,7 @@
 //!
 //! The offsets are those in util-linux (`libblkid/src/superblocks`); that of ZFS follows from the label as OpenZFS writes it
 //! (`module/zfs/spa_config.c`). Storage Spaces has no signature here: its data is in a
-//! partition, whose type util-linux lists (`include/pt-gpt-partnames.h`), so that such a disk has a GPT.
+//! partition whose type util-linux lists (`include/pt-gpt-partnames.h`), so that such a disk has a GPT.
 
 /// The number of bytes to read at once: a multiple of every size of a sector.
 pub(crate) const BLOCK: usize = 4096;

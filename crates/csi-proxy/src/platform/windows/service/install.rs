@@ -17,8 +17,7 @@ use windows_service::service::{
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
 use super::{FAILURE_RESET, RESTART_DELAY, STOP_MARGIN, code, failed, folders};
-use crate::doctor::words_of;
-use crate::flags::Flags;
+use crate::doctor::program_and_flags;
 use crate::program::CSI_PROXY;
 use crate::serve::is_in_host_process_container;
 use crate::service::{Installation, NAME};
@@ -46,20 +45,10 @@ const SERVICE_EXISTS: i32 = 1073;
 /// Creates the folder of the log. Warns, or with `-require-safe-folders` refuses, if ordinary users may replace the program or
 /// its log. If a part of the configuration cannot be set, sets the remaining parts, and returns an error that names it.
 pub(super) fn install(installation: &Installation, mut out: impl Write) -> Result<(), Box<dyn Error>> {
-    let arguments = &installation.arguments;
-    let flags = CSI_PROXY.parse(arguments.iter().cloned()).unwrap_or_else(|_| CSI_PROXY.defaults());
     let program = env::current_exe()?;
-    let warnings = check_folders(&program, &flags)?;
-    if installation.require_safe_folders && !warnings.is_empty() {
-        let warnings = warnings.join("; ");
-        return Err(format!("service {NAME} is not installed: {warnings} ({REMEDY})").into());
-    }
-    let service = create(program, arguments)?;
+    check_folders(&program, installation, "is not installed", &mut out)?;
+    let service = create(program, &installation.arguments)?;
     let failures = configure(&service);
-    if !warnings.is_empty() {
-        warnings.iter().try_for_each(|warning| writeln!(out, "Warning: {warning}"))?;
-        writeln!(out, "{REMEDY}")?;
-    }
     if !failures.is_empty() {
         let failures = failures.join("; ");
         return Err(format!("service {NAME} is installed, but not fully configured: {failures}").into());
@@ -73,8 +62,15 @@ const REMEDY: &str = "An account that can replace the program or its log control
                       icacls <folder> /inheritance:r /grant *S-1-5-18:(OI)(CI)F *S-1-5-32-544:(OI)(CI)F \
                       *S-1-5-32-545:(OI)(CI)RX";
 
-/// Creates the folder of the log if it does not exist, and returns a warning for each object that ordinary users may replace.
-fn check_folders(program: &Path, flags: &Flags) -> Result<Vec<String>, Box<dyn Error>> {
+/// Creates the folder of the log if it does not exist. Warns, or with `-require-safe-folders` refuses, if ordinary users may
+/// replace `program` or the log.
+fn check_folders(
+    program: &Path,
+    installation: &Installation,
+    refused: &str,
+    out: &mut impl Write,
+) -> Result<(), Box<dyn Error>> {
+    let flags = CSI_PROXY.parse(installation.arguments.iter().cloned()).unwrap_or_else(|_| CSI_PROXY.defaults());
     let log = folders::create_for_log(&flags.log)?;
     let mut warnings = Vec::new();
     for file in [Some(program), log.as_deref()].into_iter().flatten() {
@@ -86,25 +82,36 @@ fn check_folders(program: &Path, flags: &Flags) -> Result<Vec<String>, Box<dyn E
     // The program and the log may have folders in common.
     let mut seen = HashSet::new();
     warnings.retain(|warning| seen.insert(warning.clone()));
-    Ok(warnings)
+    if warnings.is_empty() {
+        return Ok(());
+    }
+    if installation.require_safe_folders {
+        return Err(format!("service {NAME} {refused}: {} ({REMEDY})", warnings.join("; ")).into());
+    }
+    warnings.iter().try_for_each(|warning| writeln!(out, "Warning: {warning}"))?;
+    writeln!(out, "{REMEDY}")?;
+    Ok(())
 }
 
-/// Prints the command line of the service, and replaces its flags by `flags` if there are any. The service keeps its program.
-pub(super) fn flags(flags: &[String], mut out: impl Write) -> Result<(), Box<dyn Error>> {
+/// Prints the command line of the service, and replaces its flags by those of `change` if there are any. The service keeps its
+/// program. Checks the folders as [`install`] does.
+pub(super) fn flags(change: &Installation, mut out: impl Write) -> Result<(), Box<dyn Error>> {
     let service = open(ServiceAccess::QUERY_CONFIG | ServiceAccess::CHANGE_CONFIG)?;
     let cannot = |error| failed(&format!("cannot query or change service {NAME}"), &error);
     let config = service.query_config().map_err(cannot)?;
-    writeln!(out, "{}", config.executable_path.display())?;
-    let mut words = words_of(&config.executable_path.to_string_lossy()).into_iter().map(OsString::from);
-    let changed = information(words.next().unwrap_or_default().into(), flags);
-    if flags.is_empty() || words.eq(changed.launch_arguments.iter().cloned()) {
+    let line = config.executable_path.to_string_lossy();
+    writeln!(out, "{line}")?;
+    let (program, flags) = program_and_flags(&line);
+    let changed = information(program.into(), &change.arguments);
+    if change.arguments.is_empty() || changed.launch_arguments.iter().eq(flags.iter().map(String::as_str)) {
         return Ok(());
     }
+    check_folders(Path::new(program), change, "keeps its flags", &mut out)?;
     let ServiceConfig { start_type, error_control, display_name, dependencies, .. } = config;
     let changed = ServiceInfo { start_type, error_control, display_name, dependencies, ..changed };
     service.change_config(&changed).map_err(cannot)?;
     let now = service.query_config().map_err(cannot)?.executable_path;
-    writeln!(out, "is now {}\nTo use it: sc.exe stop {NAME}, sc.exe start {NAME}", now.display())?;
+    writeln!(out, "changed to {}\nTo apply the new flags: sc.exe stop {NAME}, sc.exe start {NAME}", now.display())?;
     Ok(())
 }
 
