@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{EncodedCodec, GROUP_VERSIONS, Group, GroupVersion, Request};
+use api::{EncodedCodec, Group, GroupVersion, Request};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tonic_prost::ProstCodec;
 use transport::address::Location;
