@@ -40,7 +40,7 @@ pub(crate) fn test() -> Result<Summary, Error> {
     if !on_windows {
         sum += over_sockets(&source)?;
         sum += node_plugins::test(&[])?;
-        sum += simtest();
+        sum += simtest()?;
     }
     sum += over_pipes(&source, on_windows)?;
     sum += node_plugins::test_windows_program()?;
@@ -81,10 +81,16 @@ fn over_sockets(source: &Path) -> Result<Summary, Error> {
 }
 
 /// Tests the Go module for driver authors with its example. csi-proxy-sim has been built.
-fn simtest() -> Summary {
+fn simtest() -> Result<Summary, Error> {
+    let mut stubs = workspace::cargo();
+    stubs.args(["run", "--package", "csi-proxy-sim-client", "--example", "go_stubs"]);
+    if !process::succeeds(&mut stubs)? {
+        return Ok(Summary::failed("the Go stubs of the control API cannot be generated"));
+    }
     let mut go = Command::new("go");
     go.current_dir(workspace::root().join("sim/simtest/example")).args(["test", "-v", "-count=1", "."]);
-    Summary::of_tests(go.env("CSI_PROXY_SIM", workspace::target().join("debug").join(windows::SIMULATOR)))
+    go.env("CSI_PROXY_SIM", workspace::target().join("debug").join(windows::SIMULATOR));
+    Ok(Summary::of_tests(&mut go))
 }
 
 fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
