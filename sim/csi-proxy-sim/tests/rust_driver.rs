@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use csi_proxy_client::{Client, DiskState, Error, ErrorKind};
+use csi_proxy_client::{Client, DiskNumber, DiskState, Error, ErrorKind};
 use csi_proxy_sim_client::control_api::fault::Action;
 use csi_proxy_sim_client::control_api::{AddRequest, AdvanceClockRequest, Fault};
 use csi_proxy_sim_client::{Node, rpc_fault};
@@ -19,7 +19,7 @@ async fn start(flags: &[&str]) -> Node {
 }
 
 /// Returns the number of the one disk with a serial number.
-async fn find(client: &Client, serial: &str) -> Result<u32, Error> {
+async fn find(client: &Client, serial: &str) -> Result<DiskNumber, Error> {
     let disks = client.disk().list_disk_ids().await?;
     let mut found = disks.iter().filter(|(_, ids)| ids.serial_number == serial).map(|(number, _)| *number);
     let number = found.next().expect("a disk with the serial number");
@@ -42,10 +42,10 @@ async fn stage(client: &Client, serial: &str, path: &str) -> Result<(), Error> {
 async fn unstage(client: &Client, serial: &str, path: &str) -> Result<(), Error> {
     match client.volume().get_volume_id_from_target_path(path).await {
         Ok(volume) => client.volume().unmount_volume(&volume, path).await?,
-        Err(error) if error.message().contains("because it does not exist") => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    client.filesystem().rmdir(path, true).await?;
+    client.filesystem().rmdir(path).await?;
     client.disk().set_disk_state(find(client, serial).await?, DiskState::Offline).await
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use csi_proxy_client::DiskState;
+use csi_proxy_client::{DiskNumber, DiskState};
 
 use super::program::{Program, folder};
 
@@ -17,15 +17,15 @@ async fn a_restored_snapshot_is_offline_until_it_comes_online_with_another_signa
     let snapshot = ["add-disk", "--size", "1Gi", "--serial", "snap-1", "--copy-of", "1"];
     assert_eq!(program.ctl(&snapshot).ok(), "disk_numbers:\n  - 2\n");
     let disks = program.driver().disk();
-    assert_eq!(disks.get_disk_state(2).await.expect("a state"), DiskState::Offline, "it collides");
-    assert_eq!(disks.get_disk_state(1).await.expect("a state"), DiskState::Online);
-    disks.set_disk_state(2, DiskState::Online).await.expect("it comes online");
-    assert_eq!(disks.get_disk_state(2).await.expect("a state"), DiskState::Online);
+    assert_eq!(disks.get_disk_state(DiskNumber(2)).await.expect("a state"), DiskState::Offline, "it collides");
+    assert_eq!(disks.get_disk_state(DiskNumber(1)).await.expect("a state"), DiskState::Online);
+    disks.set_disk_state(DiskNumber(2), DiskState::Online).await.expect("it comes online");
+    assert_eq!(disks.get_disk_state(DiskNumber(2)).await.expect("a state"), DiskState::Online);
 
     let node = program.ctl(&["node"]).ok();
     let signatures: Vec<_> = node.lines().filter(|line| line.starts_with("signature = ")).collect();
     assert!(signatures.len() == 2 && signatures[0] != signatures[1], "{node}");
-    let volumes = program.driver().volume().list_volumes_on_disk(2, None).await.expect("its volume");
+    let volumes = program.driver().volume().list_volumes_on_disk(DiskNumber(2), None).await.expect("its volume");
     let mount = r"C:\var\lib\kubelet\snapshot";
     program.driver().filesystem().mkdir(mount).await.expect("a directory");
     program.driver().volume().mount_volume(&volumes[0], mount).await.expect("it is mounted");
@@ -43,8 +43,8 @@ async fn two_disks_of_a_file_with_one_signature_collide_also_after_a_restart() {
     for _ in 0..2 {
         let program = Program::start_in(&folder, &[&flags[0], &flags[1], "-fast"]);
         let disks = program.driver().disk();
-        let online =
-            [disks.get_disk_state(1).await, disks.get_disk_state(2).await].map(|state| state.expect("a state"));
+        let online = [disks.get_disk_state(DiskNumber(1)).await, disks.get_disk_state(DiskNumber(2)).await]
+            .map(|state| state.expect("a state"));
         assert_eq!(online, [DiskState::Online, DiskState::Offline]);
         program.ctl(&["restart"]).ok();
         program.stop();
@@ -59,7 +59,7 @@ async fn a_restart_gives_each_disk_the_number_of_another() {
     for seed in ["0", "1"] {
         program.ctl(&["restart", "--renumber", "--seed", seed]).ok();
         let ids = program.driver().disk().list_disk_ids().await.expect("a list");
-        let serials: Vec<_> = (1..=3).map(|disk| ids[&disk].serial_number.clone()).collect();
+        let serials: Vec<_> = (1..=3).map(|disk| ids[&DiskNumber(disk)].serial_number.clone()).collect();
         let mut sorted = serials.clone();
         sorted.sort();
         assert_eq!(sorted, ["vol-1", "vol-2", "vol-3"]);
@@ -74,7 +74,7 @@ async fn a_restart_gives_each_disk_the_number_of_another() {
 async fn the_clock_can_be_advanced_over_what_takes_long() {
     let program = Program::start_on("[timing]\ncreate_partition = \"20s\"\n[[disk]]\nsize = \"1 GiB\"\n", &[]);
     let (driver, begin) = (program.driver(), Instant::now());
-    let call = tokio::spawn(async move { driver.disk().partition_disk(1).await });
+    let call = tokio::spawn(async move { driver.disk().partition_disk(DiskNumber(1)).await });
     while !call.is_finished() {
         program.ctl(&["advance", "5s"]).ok();
     }
@@ -103,7 +103,7 @@ async fn a_node_is_compared_with_its_earlier_state() {
     let before = program.ctl(&["node"]).ok();
     assert_eq!(program.ctl_with_input(&["diff", "-"], &before).ok(), "");
     let driver = program.driver();
-    driver.disk().set_disk_state(1, DiskState::Offline).await.expect("offline");
+    driver.disk().set_disk_state(DiskNumber(1), DiskState::Offline).await.expect("offline");
     driver.filesystem().mkdir(r"C:\var\lib\kubelet\left").await.expect("a directory");
     program.ctl(&["rm", "-r", r"C:\var\lib\kubelet\m"]).ok();
     let differs = program.ctl_with_input(&["diff", "-"], &before);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use api::GROUP_VERSIONS;
+use csi_proxy_client::EncodedRpc;
 use serde_json::{Value, json};
 
 use super::program::Program;
@@ -16,7 +17,7 @@ async fn fail(program: &Program, rpc: &str, request: Value) -> (String, String) 
     let (name, rpc) = dynamic_client::rpcs(row).remove_entry(name).expect("an RPC");
     let request = prost::Message::encode_to_vec(&rpc.request(&request));
     let driver = program.driver();
-    let called = driver.call_encoded(group, &["v1"], name, request);
+    let called = driver.call_encoded(EncodedRpc { group, versions: &["v1"], name }, request);
     match tokio::time::timeout(Duration::from_secs(5), called).await {
         Ok(called) => {
             called.map_err(|error| (format!("{:?}", error.kind()), error.message().to_owned())).expect_err(name)

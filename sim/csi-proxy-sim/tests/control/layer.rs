@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use csi_proxy_client::{Credentials, DiskState, ErrorKind};
+use csi_proxy_client::{Credentials, DiskNumber, DiskState, ErrorKind};
 use tonic::Code;
 use tonic::transport::Endpoint;
 
@@ -18,7 +18,7 @@ async fn like_the_go_program_every_error_is_unknown_and_a_volume_is_formatted_ag
     for (flag, text) in [("-like-go", "because it does not exist"), ("-like-go=1.3", "not a mounted folder")] {
         let program = Program::start_on(NODE, &["-fast", flag]);
         let driver = program.driver();
-        let error = driver.disk().get_disk_stats(7).await.expect_err("no such disk");
+        let error = driver.disk().get_disk_stats(DiskNumber(7)).await.expect_err("no such disk");
         assert_eq!(error.kind(), ErrorKind::Unknown, "{error}");
         let channel = program.channel("csi-proxy-volume-v1").await;
         let path = r"C:\var\lib\kubelet\plugins";
@@ -28,11 +28,11 @@ async fn like_the_go_program_every_error_is_unknown_and_a_volume_is_formatted_ag
         let status = called.expect_err("nothing is mounted");
         assert!(status.code() == Code::Unknown && status.message().contains(text), "{status}");
 
-        driver.disk().set_disk_state(1, DiskState::Online).await.expect("it comes online");
+        driver.disk().set_disk_state(DiskNumber(1), DiskState::Online).await.expect("it comes online");
         let state = program.ctl(&["disks", "-o", "json"]).json()[1]["state"].clone();
         assert_eq!(state, "Read-only");
         assert_eq!(program.ctl(&["cat", r"C:\var\lib\kubelet\m\data"]).ok(), "kept");
-        let volume = driver.volume().list_volumes_on_disk(2, None).await.expect("a volume");
+        let volume = driver.volume().list_volumes_on_disk(DiskNumber(2), None).await.expect("a volume");
         driver.volume().format_volume(&volume[0]).await.expect("it is formatted");
         program.ctl(&["cat", r"C:\var\lib\kubelet\m\data"]).fails(4, &["cannot find"]);
     }
@@ -41,7 +41,7 @@ async fn like_the_go_program_every_error_is_unknown_and_a_volume_is_formatted_ag
 #[tokio::test]
 async fn like_the_go_program_a_disk_without_volumes_has_an_empty_list() {
     let program = Program::start_on("[[disk]]\nsize = \"1 GiB\"\ncontent = \"gpt\"\n", &["-fast", "-like-go"]);
-    let volumes = program.driver().volume().list_volumes_on_disk(1, None).await.expect("a list");
+    let volumes = program.driver().volume().list_volumes_on_disk(DiskNumber(1), None).await.expect("a list");
     assert!(volumes.is_empty());
 }
 
@@ -87,12 +87,12 @@ async fn record(folder: &tempfile::TempDir) -> String {
     let driver = program.driver();
     program.ctl(&["add-disk", "--size", "1Gi", "--serial", "vol-1"]).ok();
     let directory = r"C:\var\lib\kubelet\plugins\globalmount";
-    driver.disk().partition_disk(9).await.expect("a partition");
-    let volumes = driver.volume().list_volumes_on_disk(9, None).await.expect("a volume");
+    driver.disk().partition_disk(DiskNumber(9)).await.expect("a partition");
+    let volumes = driver.volume().list_volumes_on_disk(DiskNumber(9), None).await.expect("a volume");
     driver.volume().format_volume(&volumes[0]).await.expect("a file system");
     driver.filesystem().mkdir(directory).await.expect("a directory");
     driver.volume().mount_volume(&volumes[0], directory).await.expect("a mount");
-    driver.disk().get_disk_stats(77).await.expect_err("no such disk");
+    driver.disk().get_disk_stats(DiskNumber(77)).await.expect_err("no such disk");
     let credentials = Credentials { username: r"EXAMPLE\user", password: "password" };
     driver.smb().new_smb_global_mapping(r"\\fileserver\share", None, Some(credentials)).await.expect("a mapping");
     program.ctl(&["restart"]).ok();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use csi_proxy_client::{Client, Credentials, ErrorKind};
+use csi_proxy_client::{Client, Credentials, DiskNumber, ErrorKind};
 use tonic::Code;
 
 use super::program::Program;
@@ -96,7 +96,7 @@ async fn a_delayed_call_is_released_too() {
     for how in [&["--rpc", "disk/*"][..], &["--disk", "1"]] {
         program.ctl(&[&["inject", "--delay", "1h"], how].concat()).ok();
         let driver = program.driver();
-        let call = tokio::spawn(async move { driver.disk().get_disk_stats(1).await });
+        let call = tokio::spawn(async move { driver.disk().get_disk_stats(DiskNumber(1)).await });
         let id = program.ctl(&["faults", "-o", "json"]).json()[0]["id"].to_string();
         program.ctl(&["wait-fault", &id]).ok();
         program.ctl(&["clear-faults"]).ok();
