@@ -45,7 +45,9 @@ async fn unstage(client: &Client, serial: &str, path: &str) -> Result<(), Error>
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    client.filesystem().rmdir(path).await?;
+    if client.filesystem().path_exists(path).await? {
+        client.filesystem().rmdir(path).await?;
+    }
     client.disk().set_disk_state(find(client, serial).await?, DiskState::Offline).await
 }
 

@@ -88,8 +88,15 @@ func (d driver) unstage(ctx context.Context, serial, path string) error {
 	case !strings.Contains(err.Error(), "because it does not exist"):
 		return err
 	}
-	if _, err := d.files.Rmdir(ctx, &filesystem.RmdirRequest{Path: path, Force: true}); err != nil {
+	exists, err := d.files.PathExists(ctx, &filesystem.PathExistsRequest{Path: path})
+	if err != nil {
 		return err
+	}
+	if exists.GetExists() {
+		// Without Force, which would delete what a pod has written.
+		if _, err := d.files.Rmdir(ctx, &filesystem.RmdirRequest{Path: path}); err != nil {
+			return err
+		}
 	}
 	number, err := d.find(ctx, serial)
 	if err != nil {
