@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
@@ -181,8 +182,10 @@ func (n *Node) target(endpoint string) string {
 func (n *Node) connect(endpoint string) *grpc.ClientConn {
 	n.t.Helper()
 	// A node file has the contents of the node's files, without a limit.
+	// The program opens its sockets within milliseconds, and again after a crash.
+	soon := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 10 * time.Millisecond, MaxDelay: 10 * time.Millisecond}, MinConnectTimeout: patience}
 	connection, err := grpc.NewClient(n.target(endpoint), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30), grpc.WaitForReady(true)))
+		grpc.WithConnectParams(soon), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30), grpc.WaitForReady(true)))
 	if err != nil {
 		n.t.Fatal(err)
 	}
