@@ -50,6 +50,7 @@ func blocks(page string) []block {
 // isAsShown tells whether a text is as the page shows it. Dots stand for any text in a line, and as a line of their own
 // for any lines.
 func isAsShown(text, shown string) bool {
+	text = commit.ReplaceAllString(text, "$1")
 	pattern := ""
 	for line := range strings.Lines(strings.TrimSpace(shown) + "\n") {
 		if line == "...\n" {
@@ -60,6 +61,9 @@ func isAsShown(text, shown string) bool {
 	}
 	return regexp.MustCompile("^" + pattern + "$").MatchString(strings.TrimSpace(text) + "\n")
 }
+
+// commit is the commit in the version of a program, which the page cannot know.
+var commit = regexp.MustCompile(`(csi-proxy \d+\.\d+\.\d+)\+[0-9a-f.]+`)
 
 // background starts commands of a terminal of their own, waits until they print what is shown, and returns what ends
 // them.
