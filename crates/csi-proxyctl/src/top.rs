@@ -34,7 +34,7 @@ pub(crate) fn command() -> Command {
         .about("Shows the running calls, the locks and their waiters, the thread pools, and the last failures")
         .before_help(
             "Reads the status page of csi-proxy, which exists if csi-proxy runs with -metrics-bind-address, and which \
-             answers only clients on the node itself. On a terminal, the output is refreshed until Ctrl-C.",
+             answers only clients on the node itself. On a terminal, the output is refreshed until you type q.",
         )
         .arg(
             Arg::new(ADDRESS)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use storage_ops::Executor;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 use transport::listener::Listener;
 
@@ -89,21 +89,22 @@ impl Server {
         Unfinished { calls, operations: self.state.executor.running() }
     }
 
-    /// Waits until no call and no operation runs and the clients have read their responses, at most for the drain time.
+    /// Waits until no call and no operation runs, at most for the drain time, and then until the clients have read their
+    /// responses.
     async fn wait_until_idle(&self, open_connections: &TaskTracker) {
         let ServerState { limits, executor, open_calls, .. } = &*self.state;
-        let idle = async {
-            loop {
-                open_calls.wait().await;
-                executor.idle().await;
-                let all_closed = timeout(GOAWAY_GRACE, open_connections.wait()).await.is_ok();
-                // A client may have sent another call before it read the GOAWAY frame.
-                if all_closed || (open_calls.is_empty() && executor.running() == 0) {
-                    return;
-                }
-            }
+        let began = Instant::now();
+        let work_ended = async || {
+            open_calls.wait().await;
+            executor.idle().await;
         };
-        let _ = timeout(limits.drain + GOAWAY_GRACE, idle).await;
+        while timeout(limits.drain.saturating_sub(began.elapsed()), work_ended()).await.is_ok() {
+            let all_closed = timeout(GOAWAY_GRACE, open_connections.wait()).await.is_ok();
+            // A client may have sent another call before it read the GOAWAY frame.
+            if all_closed || (open_calls.is_empty() && executor.running() == 0) {
+                return;
+            }
+        }
     }
 }
 
@@ -118,12 +119,14 @@ impl Drop for DrainAtDrop<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::future::pending;
+    use std::future::{pending, ready};
     use std::sync::Arc;
+    use std::time::Duration;
 
     use api::Group;
     use storage_ops::{Config, Executor, Node};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::time::Instant;
     use transport::address::Location;
     use transport::memory;
 
@@ -132,10 +135,26 @@ mod tests {
     use crate::listen::endpoint::Endpoint;
     use crate::rpc::endpoint_spec::EndpointSpec;
 
+    fn server(limits: Limits) -> Server {
+        let node = Node::new(os_sim::node().build().process(), Config::default());
+        Server::new(Arc::new(Executor::new(Arc::new(node))), limits)
+    }
+
+    // In a container, the process is ended one second after the drain time of the manifests.
+    #[tokio::test(start_paused = true)]
+    async fn a_drain_that_a_call_outlasts_takes_the_drain_time_and_no_longer() {
+        let server = server(Limits { drain: Duration::from_secs(4), ..Limits::default() });
+        let _call = server.state.open_calls.token();
+        let (_dialer, listener) = memory::endpoint(Location::NamedPipes.address("csi-proxy-disk-v1"));
+        let spec = EndpointSpec::of(&[Group::Disk], false).remove(0);
+        let began = Instant::now();
+        let unfinished = server.serve(vec![Endpoint::new(spec, listener)], ready(())).await;
+        assert_eq!((unfinished.calls, began.elapsed().as_secs()), (1, 4));
+    }
+
     #[tokio::test]
     async fn a_server_that_is_dropped_while_it_serves_leaves_no_task() {
-        let node = Node::new(os_sim::node().build().process(), Config::default());
-        let server = Server::new(Arc::new(Executor::new(Arc::new(node))), Limits::default());
+        let server = server(Limits::default());
         let state = Arc::downgrade(&server.state);
         let location = Location::NamedPipes;
         let (dialer, listener) = memory::endpoint(location.address("csi-proxy-disk-v1"));

@@ -232,7 +232,7 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "metrics-bind-address",
-                kind: Kind::Values("ADDRESS,..."),
+                kind: Kind::Values("ADDR"),
                 default: "",
                 help: "Serve /metrics, /healthz, /readyz at this address, such as :9818; on its port, 127.0.0.1 also serves the status pages.",
                 set: |flags, text| {

@@ -84,6 +84,7 @@ async fn calls_that_outlast_the_drain_time_are_cut_off_and_counted() {
     let (executor, server) = (daemon.executor.clone(), daemon.server.clone());
     let (serving, _folder) = daemon.stop();
     assert_eq!(serving.await.expect("no panic"), Unfinished { calls: 1, operations: 1 });
+    until(|| !server.metrics().status().failures.is_empty()).await;
     assert_cut_off(&server);
     let status = mapping.await.expect("no panic").expect_err("it was cut off");
     assert!([Code::Unavailable, Code::Unknown, Code::Internal, Code::Cancelled].contains(&status.code()), "{status}");
