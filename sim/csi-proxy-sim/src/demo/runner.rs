@@ -156,15 +156,15 @@ impl Runner<'_> {
     }
 
     async fn call(&mut self, call: &Call) -> Result<(), String> {
-        let (method, about) = (&call.method.0, &*short_form::request(&call.request));
-        let request = method.request(&Value::Object(call.request.clone()))?;
+        let (method, json) = (&call.method.0, Value::Object(call.request.clone()));
+        let (request, about) = (method.request(&json)?, &*short_form::values(&json));
         let started = Instant::now();
         let response = method.call(&self.daemon.client, &request).await;
         let time = started.elapsed();
         self.report.calls += 1;
         match (response, &call.fails) {
             (Ok(response), None) => {
-                self.screen.call(method, (about, &short_form::response(&response)), Style::new(), time);
+                self.screen.call(method, (about, &short_form::values(&response)), Style::new(), time);
                 self.accept(call, &response).map_err(|problem| format!("{}: {problem}", method.name()))
             }
             // Only an answer of the daemon has a call number.

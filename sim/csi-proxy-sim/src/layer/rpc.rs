@@ -86,7 +86,7 @@ pub(super) fn is_secret(field: &str) -> bool {
     field.contains("password") || field.contains("secret")
 }
 
-fn hide_secrets(value: &mut Value) {
+pub(crate) fn hide_secrets(value: &mut Value) {
     let Some(fields) = value.as_object_mut() else { return };
     for (name, value) in fields {
         if is_secret(name) {
@@ -97,7 +97,7 @@ fn hide_secrets(value: &mut Value) {
     }
 }
 
-fn add_values(value: &Value, to: &mut Vec<String>) {
+pub(crate) fn add_values(value: &Value, to: &mut Vec<String>) {
     match value {
         Value::Object(fields) => fields.values().for_each(|value| add_values(value, to)),
         Value::Array(items) => items.iter().for_each(|value| add_values(value, to)),
