@@ -14,16 +14,21 @@ pub(super) const MAX_BYTES: usize = 4096;
 /// Returns the line as it is written: with a line break, and [`shortened`] if that is necessary.
 pub(super) fn safe(line: &[u8]) -> Cow<'_, [u8]> {
     let text = line.strip_suffix(b"\n").unwrap_or(line);
-    if text.len() <= MAX_BYTES && text.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+    if is_plain(text, MAX_BYTES) {
         Cow::Borrowed(line)
     } else {
         Cow::Owned((shortened(&String::from_utf8_lossy(text), MAX_BYTES) + "\n").into_bytes())
     }
 }
 
+/// Whether a text has at most `room` bytes, which are all printable ASCII characters.
+pub(super) fn is_plain(text: &[u8], room: usize) -> bool {
+    text.len() <= room && text.iter().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 /// Returns the text with misleading characters escaped, cut off after about `room` bytes.
 pub(super) fn shortened(text: &str, room: usize) -> String {
-    let mut shown = String::new();
+    let mut shown = String::with_capacity(text.len().min(room));
     for (at, letter) in text.char_indices() {
         if shown.len() >= room {
             // Writing to a String does not fail.

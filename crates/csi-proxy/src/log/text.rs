@@ -13,7 +13,7 @@ use tracing::{Event, Level};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::Writer;
 
-use super::line::{MAX_BYTES, shortened};
+use super::line::{MAX_BYTES, is_plain, shortened};
 use super::rounded;
 use crate::platform;
 
@@ -34,9 +34,12 @@ pub(super) fn write_line(mut writer: Writer<'_>, event: &Event<'_>, of_spans: &s
     };
     let file = metadata.file().and_then(|path| path.rsplit(['/', '\\']).next()).unwrap_or("???");
     let (time, process, line) = (platform::log_time(), std::process::id(), metadata.line().unwrap_or(1));
-    let mut fields = String::new();
+    let mut fields = String::with_capacity(256);
     write_fields(Writer::new(&mut fields), event)?;
-    let fields = shortened(&fields, MAX_BYTES.saturating_sub(of_spans.len() + RESERVE));
+    let room = MAX_BYTES.saturating_sub(of_spans.len() + RESERVE);
+    if !is_plain(fields.as_bytes(), room) {
+        fields = shortened(&fields, room);
+    }
     writeln!(writer, "{severity}{time} {process:>7} {file}:{line}] {fields}{of_spans}")
 }
 
