@@ -119,7 +119,9 @@ fn module(
     types: &mut SharedTypes,
 ) -> Result<String, Box<dyn Error>> {
     let mut config = Config::new();
-    config.out_dir(dir).service_generator(Box::new(Stubs(tonic_prost_build::configure().service_generator())));
+    let with_stubs = env::var_os("CARGO_FEATURE_STUBS").is_some();
+    let stubs = tonic_prost_build::configure().build_client(with_stubs).build_server(with_stubs);
+    config.out_dir(dir).service_generator(Box::new(Stubs(stubs.service_generator())));
     config.btree_map(["."]); // responses list disks in the order of their numbers
 
     let module_path = format!("crate::{}::{version}", group.name());
@@ -149,7 +151,7 @@ fn module(
     }
     config.compile_fds(FileDescriptorSet { file: vec![file] })?;
     Ok(format!(
-        "    /// The messages and stubs of the service on the pipe `csi-proxy-{group}-{version}`.
+        "    /// The messages of the service on the pipe `csi-proxy-{group}-{version}`.
     {ALLOWED_LINTS}
     pub mod {version} {{
         include!(concat!(env!(\"OUT_DIR\"), \"/{group}/{version}/{version}.rs\"));
@@ -206,7 +208,7 @@ fn newest_name(file: &FileDescriptorProto, rpc: i32) -> Option<&str> {
     name.split_once(" since ").map(|(name, _)| name)
 }
 
-/// Returns the entry of `GROUP_VERSIONS` in `src/group_version.rs`. Its service name is the constant of the server stub.
+/// Returns the entry of `GROUP_VERSIONS` in `src/group_version.rs`.
 fn entry(
     file: &FileDescriptorProto,
     group: Group,
@@ -232,12 +234,12 @@ fn entry(
         "GroupVersion {{
     group: Group::{group:?},
     version: {version:?},
-    service: crate::{name}::{version}::{stub}_server::SERVICE_NAME,
+    service: \"{version}.{service}\",
     rpcs: &[{rpcs}],
     pipe: \"csi-proxy-{name}-{version}\",
 }},\n",
         name = group.name(),
-        stub = service.name().to_snake_case(),
+        service = service.name(),
     ))
 }
 
@@ -389,6 +391,7 @@ impl ServiceGenerator for Stubs {
         for method in &mut service.methods {
             method.name = snake_case(&method.proto_name);
         }
+        code.push('\n'); // prost_build fails for a version without code: its messages may all be those of another version
         self.0.generate(service, code);
     }
 

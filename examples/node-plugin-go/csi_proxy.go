@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net"
+	"slices"
 	"strings"
 
 	disk "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
@@ -39,8 +40,18 @@ func connect(folder string) (*csiProxy, error) {
 	}, nil
 }
 
-// isNotMounted tells whether GetVolumeIDFromTargetPath failed because no volume is mounted at the path. The text is the
-// same in every csi-proxy; the csi-proxy written in Go has no status codes.
+// notMounted has the texts with which a csi-proxy says that nothing is mounted at a path. The first one is guaranteed. The
+// csi-proxy written in Go, whose errors have no codes, answers with the second for a directory up to version 1.2, and with the
+// others in version 1.3.
+var notMounted = []string{
+	"because it does not exist",
+	").Target, output: , error: <nil>",
+	"not a mounted folder",
+	"The system cannot find the file specified.",
+	"The system cannot find the path specified.",
+}
+
+// isNotMounted tells whether GetVolumeIDFromTargetPath failed because no volume is mounted at the path.
 func isNotMounted(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "because it does not exist")
+	return err != nil && slices.ContainsFunc(notMounted, func(text string) bool { return strings.Contains(err.Error(), text) })
 }

@@ -1,7 +1,7 @@
 // An example of a CSI node plugin for Windows, which stages disks with csi-proxy.
 //
-// It serves csi.sock to kubelet. The controller of such a driver attaches a disk to the node and puts its serial number
-// into the volume context; this plugin finds the disk by it, and has csi-proxy partition, format and mount it.
+// It serves csi.sock to kubelet. The controller of such a driver attaches a disk to the node, whose serial number is the ID of
+// the volume; this plugin finds the disk by the number, and has csi-proxy partition, format and mount the disk.
 package main
 
 import (

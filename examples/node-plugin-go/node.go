@@ -12,11 +12,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// serialNumberKey is the key of the volume context under which the controller gives the serial number of the disk.
-const serialNumberKey = "serialNumber"
-
-// node is the node service. Kubelet repeats its calls, so each does only what has not been done yet. A failed call of
-// csi-proxy is returned with its status code, by which kubelet decides whether the operation may still be running.
+// node is the node service. Kubelet repeats its calls, so each does only what has not been done yet, also after a failure
+// or a crash of csi-proxy at any point. A failed call of csi-proxy is returned with its status code, by which kubelet decides
+// whether the operation may still be running.
+//
+// The ID of a volume is the serial number of its disk. NodeUnstageVolume gets only the ID, and must find the disk when the
+// volume is no longer mounted. A driver with other IDs keeps the serial number in a file from NodeStageVolume on.
 type node struct {
 	csi.UnimplementedNodeServer
 	proxy *csiProxy
@@ -50,19 +51,22 @@ func (n *node) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRequ
 	if err := checkCapability(req.GetVolumeCapability()); err != nil {
 		return nil, err
 	}
-	serialNumber := req.GetVolumeContext()[serialNumberKey]
-	if err := required("volume context "+serialNumberKey, serialNumber); err != nil {
+	if _, err := n.proxy.disks.Rescan(ctx, &disk.RescanRequest{}); err != nil {
 		return nil, err
 	}
-	number, err := n.findDisk(ctx, serialNumber)
+	number, found, err := n.findDisk(ctx, req.GetVolumeId())
 	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, status.Errorf(codes.NotFound, "no disk has the serial number %s", req.GetVolumeId())
+	}
+	// First: the csi-proxy written in Go cannot partition an offline disk.
+	if _, err := n.proxy.disks.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: true}); err != nil {
 		return nil, err
 	}
 	// A disk that has a partition table is left as it is.
 	if _, err := n.proxy.disks.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: number}); err != nil {
-		return nil, err
-	}
-	if _, err := n.proxy.disks.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: true}); err != nil {
 		return nil, err
 	}
 	onDisk, err := n.proxy.volumes.ListVolumesOnDisk(ctx, &volume.ListVolumesOnDiskRequest{DiskNumber: number})
@@ -92,26 +96,24 @@ func (n *node) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRequ
 	return &csi.NodeStageVolumeResponse{}, nil
 }
 
-// findDisk returns the number of the disk with a serial number. Numbers change when Windows restarts.
-func (n *node) findDisk(ctx context.Context, serialNumber string) (uint32, error) {
-	if _, err := n.proxy.disks.Rescan(ctx, &disk.RescanRequest{}); err != nil {
-		return 0, err
-	}
+// findDisk returns the number of the disk with exactly this serial number, if there is one. Numbers change when Windows
+// restarts.
+func (n *node) findDisk(ctx context.Context, serialNumber string) (number uint32, found bool, err error) {
 	list, err := n.proxy.disks.ListDiskIDs(ctx, &disk.ListDiskIDsRequest{})
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	var found []uint32
-	for number, ids := range list.GetDiskIDs() {
-		if strings.TrimSpace(ids.GetSerialNumber()) == serialNumber {
-			found = append(found, number)
+	for other, ids := range list.GetDiskIDs() {
+		if strings.TrimSpace(ids.GetSerialNumber()) != serialNumber {
+			continue
 		}
+		if found {
+			// Do not guess: one of them would be formatted.
+			return 0, false, status.Errorf(codes.FailedPrecondition, "several disks have the serial number %s", serialNumber)
+		}
+		number, found = other, true
 	}
-	// If two disks have it, do not guess: one of them would be formatted.
-	if len(found) != 1 {
-		return 0, status.Errorf(codes.NotFound, "%d disks have the serial number %s", len(found), serialNumber)
-	}
-	return found[0], nil
+	return number, found, nil
 }
 
 // mount mounts a volume in a directory, unless it is mounted there.
@@ -147,24 +149,32 @@ func (n *node) NodeUnstageVolume(ctx context.Context, req *csi.NodeUnstageVolume
 	if err := required("volume ID", req.GetVolumeId(), "staging target path", staging); err != nil {
 		return nil, err
 	}
+	number, found, err := n.findDisk(ctx, req.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
 	id, err := n.mountedAt(ctx, staging)
 	if err != nil {
 		return nil, err
 	}
-	if id == "" {
-		return &csi.NodeUnstageVolumeResponse{}, nil
+	if id != "" {
+		onDisk, err := n.proxy.volumes.GetDiskNumberFromVolumeID(ctx, &volume.GetDiskNumberFromVolumeIDRequest{VolumeId: id})
+		if err != nil {
+			return nil, err
+		}
+		if !found || onDisk.GetDiskNumber() != number {
+			return nil, status.Errorf(codes.FailedPrecondition, "%s has the volume of disk %d", staging, onDisk.GetDiskNumber())
+		}
+		// This writes the cache of the volume first.
+		if _, err := n.proxy.volumes.UnmountVolume(ctx, &volume.UnmountVolumeRequest{VolumeId: id, TargetPath: staging}); err != nil {
+			return nil, err
+		}
 	}
-	onDisk, err := n.proxy.volumes.GetDiskNumberFromVolumeID(ctx, &volume.GetDiskNumberFromVolumeIDRequest{VolumeId: id})
-	if err != nil {
-		return nil, err
-	}
-	// This writes the cache of the volume first.
-	if _, err := n.proxy.volumes.UnmountVolume(ctx, &volume.UnmountVolumeRequest{VolumeId: id, TargetPath: staging}); err != nil {
-		return nil, err
-	}
-	offline := &disk.SetDiskStateRequest{DiskNumber: onDisk.GetDiskNumber(), IsOnline: false}
-	if _, err := n.proxy.disks.SetDiskState(ctx, offline); err != nil {
-		return nil, err
+	// Not only if a volume was mounted: an earlier attempt may have failed after it had unmounted the volume.
+	if found {
+		if _, err := n.proxy.disks.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: false}); err != nil {
+			return nil, err
+		}
 	}
 	return &csi.NodeUnstageVolumeResponse{}, nil
 }
@@ -181,10 +191,24 @@ func (n *node) NodePublishVolume(ctx context.Context, req *csi.NodePublishVolume
 	if err := required("staging target path", staging); err != nil {
 		return nil, err
 	}
-	if mounted, err := n.mountedAt(ctx, staging); err != nil {
+	if req.GetReadonly() {
+		return nil, status.Error(codes.InvalidArgument, "read-only volumes are not supported")
+	}
+	staged, err := n.mountedAt(ctx, staging)
+	if err != nil {
 		return nil, err
-	} else if mounted == "" {
+	}
+	if staged == "" {
 		return nil, status.Errorf(codes.FailedPrecondition, "no volume is staged at %s", staging)
+	}
+	// The csi-proxy written in Go refuses to create a link that exists.
+	if published, err := n.mountedAt(ctx, target); err != nil {
+		return nil, err
+	} else if published == staged {
+		return &csi.NodePublishVolumeResponse{}, nil
+	}
+	if err := n.removeTarget(ctx, target); err != nil {
+		return nil, err
 	}
 	// Kubelet has created the parent directory of the target.
 	parent := target[:max(strings.LastIndex(target, `\`), 0)]
@@ -198,22 +222,27 @@ func (n *node) NodePublishVolume(ctx context.Context, req *csi.NodePublishVolume
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// NodeUnpublishVolume removes the link. Without Force, csi-proxy refuses to remove a directory with files in it.
+// NodeUnpublishVolume removes the link.
 func (n *node) NodeUnpublishVolume(ctx context.Context, req *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	target := windowsPath(req.GetTargetPath())
 	if err := required("volume ID", req.GetVolumeId(), "target path", target); err != nil {
 		return nil, err
 	}
-	link, err := n.proxy.files.PathExists(ctx, &filesystem.PathExistsRequest{Path: target})
-	if err != nil {
+	if err := n.removeTarget(ctx, target); err != nil {
 		return nil, err
 	}
-	if link.GetExists() {
-		if _, err := n.proxy.files.Rmdir(ctx, &filesystem.RmdirRequest{Path: target}); err != nil {
-			return nil, err
-		}
-	}
 	return &csi.NodeUnpublishVolumeResponse{}, nil
+}
+
+// removeTarget removes a link, or an empty directory. Without Force, csi-proxy refuses to remove a directory with files in it,
+// which may be a pod's data.
+func (n *node) removeTarget(ctx context.Context, target string) error {
+	link, err := n.proxy.files.PathExists(ctx, &filesystem.PathExistsRequest{Path: target})
+	if err != nil || !link.GetExists() {
+		return err
+	}
+	_, err = n.proxy.files.Rmdir(ctx, &filesystem.RmdirRequest{Path: target})
+	return err
 }
 
 // NodeGetVolumeStats reports the size of the file system.
@@ -282,7 +311,13 @@ func checkCapability(capability *csi.VolumeCapability) error {
 	if fileSystem := capability.GetMount().GetFsType(); fileSystem != "" && !strings.EqualFold(fileSystem, "ntfs") {
 		return status.Errorf(codes.InvalidArgument, "the file system %s is not supported, only NTFS", fileSystem)
 	}
-	return nil
+	switch mode := capability.GetAccessMode().GetMode(); mode {
+	case csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
+		csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER:
+		return nil
+	default:
+		return status.Errorf(codes.InvalidArgument, "the access mode %v is not supported: NTFS cannot be shared between nodes", mode)
+	}
 }
 
 // required returns an error for the first value that is empty. Each value follows its name.
@@ -295,7 +330,12 @@ func required(namesAndValues ...string) error {
 	return nil
 }
 
-// windowsPath replaces slashes, which kubelet may send and csi-proxy refuses in most paths.
+// windowsPath returns a path of kubelet as csi-proxy requires it: with backslashes and a drive. By default, the root folder of
+// kubelet is \var\lib\kubelet, without a drive.
 func windowsPath(path string) string {
-	return strings.ReplaceAll(path, "/", `\`)
+	path = strings.ReplaceAll(path, "/", `\`)
+	if strings.HasPrefix(path, `\`) && !strings.HasPrefix(path, `\\`) {
+		path = "C:" + path
+	}
+	return path
 }

@@ -24,15 +24,17 @@ type controller struct {
 	simulation *simulation
 	disks      disk.DiskClient
 
-	lock    sync.Mutex
+	lock sync.Mutex
+	// By ID.
 	volumes map[string]*attachable
 	created int
 }
 
 // attachable is the disk of a volume.
 type attachable struct {
-	serial string
-	size   int64
+	// The name with which the volume was created.
+	name string
+	size int64
 	// Whether the disk is plugged in, and its number.
 	isPlugged bool
 	number    uint32
@@ -90,20 +92,19 @@ func (c *controller) ControllerGetCapabilities(context.Context, *csi.ControllerG
 func (c *controller) CreateVolume(_ context.Context, req *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	volume := c.volumes[req.GetName()]
-	if volume == nil {
-		volume = &attachable{serial: fmt.Sprintf("vol-%d", c.created), size: req.GetCapacityRange().GetRequiredBytes()}
-		if c.simulation == nil {
-			volume = &attachable{serial: fmt.Sprintf("disk-%d", 1+c.created%2), size: 12 << 30}
+	for id, volume := range c.volumes {
+		if volume.name == req.GetName() {
+			return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: id, CapacityBytes: volume.size}}, nil
 		}
-		c.created++
-		c.volumes[req.GetName()] = volume
 	}
-	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
-		VolumeId:      req.GetName(),
-		CapacityBytes: volume.size,
-		VolumeContext: map[string]string{"serialNumber": volume.serial},
-	}}, nil
+	// The ID of a volume is the serial number of its disk.
+	id, volume := fmt.Sprintf("vol-%d", c.created), &attachable{name: req.GetName(), size: req.GetCapacityRange().GetRequiredBytes()}
+	if c.simulation == nil {
+		id, volume.size = fmt.Sprintf("disk-%d", 1+c.created%2), 12<<30
+	}
+	c.created++
+	c.volumes[id] = volume
+	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: id, CapacityBytes: volume.size}}, nil
 }
 
 func (c *controller) DeleteVolume(_ context.Context, req *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
@@ -126,7 +127,7 @@ func (c *controller) ControllerPublishVolume(ctx context.Context, req *csi.Contr
 	}
 	if volume.handle == 0 {
 		var added struct{ DiskNumbers []uint32 }
-		disk := fmt.Sprintf("[[disk]]\nsize = %d\nserial = %q\noffline = true\n", volume.size, volume.serial)
+		disk := fmt.Sprintf("[[disk]]\nsize = %d\nserial = %q\noffline = true\n", volume.size, req.GetVolumeId())
 		if err := c.simulation.call(ctx, "Add", map[string]any{"nodeFile": disk, "undetected": true}, &added); err != nil {
 			return nil, err
 		}
@@ -195,5 +196,5 @@ func (c *controller) volume(id string) (*attachable, error) {
 	if volume := c.volumes[id]; volume != nil {
 		return volume, nil
 	}
-	return nil, status.Errorf(codes.NotFound, "no volume is called %s", id)
+	return nil, status.Errorf(codes.NotFound, "no volume has the ID %s", id)
 }

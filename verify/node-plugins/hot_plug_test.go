@@ -1,6 +1,7 @@
 package nodeplugins
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -18,70 +19,77 @@ var ntfs = &csi.VolumeCapability{
 	AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
 }
 
-// Grows the disk of a volume that a pod uses. Then detaches the volume and attaches it again.
+// daemons has the flags with which csi-proxy-sim answers as each csi-proxy that a driver meets: this one, and versions of the
+// one written in Go.
+var daemons = [][]string{nil, {"-like-go"}, {"-like-go=1.3"}}
+
 func TestAVolumeGrowsInUseAndKeepsItsSizeWhenItIsAttachedAgain(t *testing.T) {
 	for name, program := range plugins(t) {
-		t.Run(name, func(t *testing.T) {
-			node := start(t, program)
-			a := attached{controller: newController(node), plugin: csi.NewNodeClient(connect(t, node.address))}
-			created, err := a.controller.CreateVolume(within(t), &csi.CreateVolumeRequest{
-				Name: "grows", CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 30},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			a.volume = created.GetVolume()
-
-			a.attach(t)
-			if size := a.size(t); size < 900<<20 || size > 1<<30 {
-				t.Errorf("the file system has %d bytes", size)
-			}
-			wanted := &csi.CapacityRange{RequiredBytes: 4 << 30}
-			expand := &csi.NodeExpandVolumeRequest{VolumeId: a.volume.GetVolumeId(), VolumePath: targetPath, CapacityRange: wanted}
-			if _, err := a.plugin.NodeExpandVolume(within(t), expand); err == nil {
-				t.Error("the volume has grown without its disk")
-			}
-			grow := &csi.ControllerExpandVolumeRequest{VolumeId: a.volume.GetVolumeId(), CapacityRange: wanted}
-			if _, err := a.controller.ControllerExpandVolume(within(t), grow); err != nil {
-				t.Fatal(err)
-			}
-			if expanded, err := a.plugin.NodeExpandVolume(within(t), expand); err != nil || expanded.GetCapacityBytes() != 4<<30 {
-				t.Fatal(expanded, err)
-			}
-			grown := a.size(t)
-			if grown < 3900<<20 || grown > 4<<30 {
-				t.Errorf("the file system has grown to %d bytes", grown)
-			}
-
-			detach := &csi.ControllerUnpublishVolumeRequest{VolumeId: a.volume.GetVolumeId(), NodeId: "node-1"}
-			if _, err := a.controller.ControllerUnpublishVolume(within(t), detach); err == nil {
-				t.Error("the disk was unplugged while a pod used it")
-			}
-			a.detach(t)
-			a.attach(t)
-			if size := a.size(t); size != grown {
-				t.Errorf("the file system had %d bytes, and now has %d", grown, size)
-			}
-			a.detach(t)
-		})
+		for _, flags := range daemons {
+			t.Run(name+strings.Join(flags, ""), func(t *testing.T) { growInUse(t, start(t, program, flags...)) })
+		}
 	}
+}
+
+// growInUse grows the disk of a volume that a pod uses. Then it detaches the volume and attaches it again.
+func growInUse(t *testing.T, node started) {
+	a := attached{controller: newController(node), plugin: csi.NewNodeClient(connect(t, node.address))}
+	created, err := a.controller.CreateVolume(within(t), &csi.CreateVolumeRequest{
+		Name: "grows", CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 30},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.volume = created.GetVolume()
+
+	a.attach(t)
+	if size := a.size(t); size < 900<<20 || size > 1<<30 {
+		t.Errorf("the file system has %d bytes", size)
+	}
+	wanted := &csi.CapacityRange{RequiredBytes: 4 << 30}
+	expand := &csi.NodeExpandVolumeRequest{VolumeId: a.volume.GetVolumeId(), VolumePath: targetPath, CapacityRange: wanted}
+	if _, err := a.plugin.NodeExpandVolume(within(t), expand); err == nil {
+		t.Error("the volume has grown without its disk")
+	}
+	grow := &csi.ControllerExpandVolumeRequest{VolumeId: a.volume.GetVolumeId(), CapacityRange: wanted}
+	if _, err := a.controller.ControllerExpandVolume(within(t), grow); err != nil {
+		t.Fatal(err)
+	}
+	if expanded, err := a.plugin.NodeExpandVolume(within(t), expand); err != nil || expanded.GetCapacityBytes() != 4<<30 {
+		t.Fatal(expanded, err)
+	}
+	grown := a.size(t)
+	if grown < 3900<<20 || grown > 4<<30 {
+		t.Errorf("the file system has grown to %d bytes", grown)
+	}
+
+	detach := &csi.ControllerUnpublishVolumeRequest{VolumeId: a.volume.GetVolumeId(), NodeId: "node-1"}
+	if _, err := a.controller.ControllerUnpublishVolume(within(t), detach); err == nil {
+		t.Error("the disk was unplugged while a pod used it")
+	}
+	a.detach(t)
+	a.attach(t)
+	if size := a.size(t); size != grown {
+		t.Errorf("the file system had %d bytes, and now has %d", grown, size)
+	}
+	a.detach(t)
 }
 
 // attach does what Kubernetes does to start a pod with the volume.
 func (a *attached) attach(t *testing.T) {
 	t.Helper()
-	id, volumeContext := a.volume.GetVolumeId(), a.volume.GetVolumeContext()
+	id := a.volume.GetVolumeId()
 	_, err := a.controller.ControllerPublishVolume(within(t), &csi.ControllerPublishVolumeRequest{
-		VolumeId: id, NodeId: "node-1", VolumeCapability: ntfs, VolumeContext: volumeContext,
+		VolumeId: id, NodeId: "node-1", VolumeCapability: ntfs,
 	})
 	if err == nil {
 		_, err = a.plugin.NodeStageVolume(within(t), &csi.NodeStageVolumeRequest{
-			VolumeId: id, StagingTargetPath: stagingPath, VolumeCapability: ntfs, VolumeContext: volumeContext,
+			VolumeId: id, StagingTargetPath: stagingPath, VolumeCapability: ntfs,
 		})
 	}
 	if err == nil {
 		_, err = a.plugin.NodePublishVolume(within(t), &csi.NodePublishVolumeRequest{
-			VolumeId: id, StagingTargetPath: stagingPath, TargetPath: targetPath, VolumeCapability: ntfs, VolumeContext: volumeContext,
+			VolumeId: id, StagingTargetPath: stagingPath, TargetPath: targetPath, VolumeCapability: ntfs,
 		})
 	}
 	if err != nil {

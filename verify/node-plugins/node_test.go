@@ -15,6 +15,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	disk "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	filesystem "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	volume "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 )
@@ -42,6 +43,7 @@ type started struct {
 	// Clients of csi-proxy-sim, for kubelet's part; nil under Wine, where csi-proxy-sim serves pipes.
 	disks      disk.DiskClient
 	files      filesystem.FilesystemClient
+	volumes    volume.VolumeClient
 	simulation *simulation
 }
 
@@ -50,20 +52,24 @@ func isUnderWine(plugin string) bool {
 	return strings.HasPrefix(plugin, "dns:")
 }
 
-// start starts a simulated node and a plugin on it, and waits until the plugin is ready.
-func start(t *testing.T, plugin string) started {
+// start starts a simulated node, with these flags of csi-proxy-sim, and a plugin on it, and waits until the plugin is ready.
+func start(t *testing.T, plugin string, flags ...string) started {
 	t.Helper()
 	if isUnderWine(plugin) {
 		waitUntilReady(t, plugin)
 		return started{address: plugin}
 	}
-	sockets, folder := serveNode(t)
+	sockets, folder := serveNode(t, flags)
 	node := started{csi: filepath.Join(folder, "csi.sock"), registration: filepath.Join(folder, "example-reg.sock")}
 	output := run(t, plugin, "--endpoint=unix://"+node.csi, "--node-id=node-1", "--csi-proxy-sockets="+sockets,
 		"--registration-socket="+node.registration, "--kubelet-registration-path="+node.csi)
 	go io.Copy(io.Discard, output)
-	node.disks = disk.NewDiskClient(connect(t, "unix:"+filepath.Join(sockets, "csi-proxy-disk-v1.sock")))
-	node.files = filesystem.NewFilesystemClient(connect(t, "unix:"+filepath.Join(sockets, "csi-proxy-filesystem-v1.sock")))
+	group := func(name string) *grpc.ClientConn {
+		return connect(t, "unix:"+filepath.Join(sockets, "csi-proxy-"+name+"-v1.sock"))
+	}
+	node.disks = disk.NewDiskClient(group("disk"))
+	node.files = filesystem.NewFilesystemClient(group("filesystem"))
+	node.volumes = volume.NewVolumeClient(group("volume"))
 	node.simulation = connectSimulation(t, sockets)
 	node.address = "unix:" + node.csi
 	waitUntilReady(t, node.address)
@@ -71,7 +77,7 @@ func start(t *testing.T, plugin string) started {
 }
 
 // serveNode starts csi-proxy-sim, and returns the folder of its sockets and one for others.
-func serveNode(t *testing.T) (sockets, folder string) {
+func serveNode(t *testing.T, flags []string) (sockets, folder string) {
 	t.Helper()
 	// The path of a socket must be short, and t.TempDir has the name of the test in its path.
 	folder, err := os.MkdirTemp("", "csi")
@@ -80,7 +86,7 @@ func serveNode(t *testing.T) (sockets, folder string) {
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	sockets = filepath.Join(folder, "sockets")
-	output := run(t, os.Getenv("CSI_PROXY_SIM"), "-node=node.toml", "-socket-folder="+sockets)
+	output := run(t, os.Getenv("CSI_PROXY_SIM"), append([]string{"-node=node.toml", "-socket-folder=" + sockets}, flags...)...)
 	lines := bufio.NewScanner(output)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "Press Ctrl-C") {
 	}

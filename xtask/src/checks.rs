@@ -13,7 +13,7 @@ use crate::{Error, docs, lint, process, setup, windows, workspace};
 pub(crate) type Check = (&'static str, fn(&str) -> Summary);
 
 /// All checks, the quick ones first.
-pub(crate) const ALL: [Check; 11] = [
+pub(crate) const ALL: [Check; 12] = [
     ("format", format),
     ("lint", source_rules),
     ("workflows", workflows),
@@ -25,6 +25,7 @@ pub(crate) const ALL: [Check; 11] = [
     ("shipped programs", shipped_programs),
     ("cargo-deny", dependencies),
     ("packages", packages),
+    ("oldest Rust", oldest_rust),
 ];
 
 /// Runs checks. Each counts as one test.
@@ -94,6 +95,29 @@ fn packages(name: &str) -> Summary {
         }
         Err(error) => Summary::failed(&format!("{name}: {error}")),
     }
+}
+
+/// Compiles each package that can be published with the oldest Rust that its manifest allows.
+fn oldest_rust(name: &str) -> Summary {
+    let metadata = match workspace::metadata() {
+        Ok(metadata) => metadata,
+        Err(error) => return Summary::failed(&format!("{name}: {error}")),
+    };
+    let mut sum = Summary::default();
+    for package in metadata.workspace_packages().into_iter().filter(|package| lint::publish::is_published(package)) {
+        let Some(version) = package.rust_version.as_ref().map(ToString::to_string) else { continue };
+        let mut install = Command::new("rustup");
+        install.args(["toolchain", "install", "--profile", "minimal", "--no-self-update", &version]);
+        if !process::succeeds(&mut install).unwrap_or(false) {
+            sum += Summary::skipped(name, &format!("rustup cannot install Rust {version}"));
+            continue;
+        }
+        let mut check = Command::new("rustup");
+        check.args(["run", &version, "cargo", "check", "--locked", "--all-features", "--package", &package.name]);
+        check.current_dir(workspace::root()).arg("--target-dir").arg(workspace::target().join("oldest-rust"));
+        sum += Summary::of_check(name, &mut check);
+    }
+    sum
 }
 
 /// Packages what can be published on crates.io, and returns the archives.

@@ -39,11 +39,21 @@ pub(crate) fn test() -> Result<Summary, Error> {
     let mut sum = Summary::default();
     if !on_windows {
         sum += over_sockets(&source)?;
-        sum += node_plugins::test()?;
+        sum += node_plugins::test(&[])?;
+        sum += simtest()?;
     }
     sum += over_pipes(&source, on_windows)?;
     sum += node_plugins::test_windows_program()?;
     Ok(sum)
+}
+
+/// Makes each call of Windows fail that a call of the example node plugins leads to, and csi-proxy crash after it.
+pub(crate) fn disturbed_plugins() -> Result<Summary, Error> {
+    if process::find("go").is_none() || std::env::consts::OS == "windows" {
+        return Ok(Summary::skipped("disturbed node plugins", "go is not installed, or this is Windows"));
+    }
+    test::simulator()?;
+    node_plugins::test(&["-run=TestARepeatedCall", "-every-call"])
 }
 
 fn over_sockets(source: &Path) -> Result<Summary, Error> {
@@ -68,6 +78,19 @@ fn over_sockets(source: &Path) -> Result<Summary, Error> {
         sum += daemon.end();
     }
     Ok(sum)
+}
+
+/// Tests the Go module for driver authors with its example. csi-proxy-sim has been built.
+fn simtest() -> Result<Summary, Error> {
+    let mut stubs = workspace::cargo();
+    stubs.args(["run", "--package", "csi-proxy-sim-client", "--example", "go_stubs"]);
+    if !process::succeeds(&mut stubs)? {
+        return Ok(Summary::failed("the Go stubs of the control API cannot be generated"));
+    }
+    let mut go = Command::new("go");
+    go.current_dir(workspace::root().join("sim/simtest/example")).args(["test", "-v", "-count=1", "."]);
+    go.env("CSI_PROXY_SIM", workspace::target().join("debug").join(windows::SIMULATOR));
+    Ok(Summary::of_tests(&mut go))
 }
 
 fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {

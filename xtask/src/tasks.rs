@@ -21,7 +21,7 @@ pub(crate) enum Task {
     Test(test::Options),
     /// Run what a change must pass: checks of format, lints, docs and dependencies, all tests, counts of costs
     Ci,
-    /// Run the deep checks: advisories, prove, parity, sensitivity, soak, fuzz, bench, mutants. Takes hours
+    /// Run the deep checks: advisories, prove, node plugins, parity, sensitivity, soak, fuzz, bench, mutants. Takes hours
     Verify,
     /// Make the files of a release in dist/release, from this checkout, without Docker and secrets
     Release(release::Options),

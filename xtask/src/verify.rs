@@ -2,14 +2,15 @@
 //! called resolved.
 
 use crate::summary::Summary;
-use crate::{Error, bench, checks, fuzz, mutants, parity, prove, sensitivity, soak};
+use crate::{Error, bench, checks, fuzz, go, mutants, parity, prove, sensitivity, soak};
 
 /// A deep check by its name.
 type Check = (&'static str, fn() -> Result<Summary, Error>);
 
-const ALL: [Check; 8] = [
+const ALL: [Check; 9] = [
     ("advisories", checks::advisories),
     ("prove", || Ok(prove::run(&prove::Options::default()))),
+    ("node plugins", go::disturbed_plugins),
     ("parity", || parity::compare(parity::CALLS, None)),
     ("sensitivity", || Ok(sensitivity::run())),
     ("soak", || Ok(soak::both())),

@@ -89,7 +89,7 @@ fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
     Ok(dist.join(format!("{DAEMON}.exe")))
 }
 
-/// Checks the size, the resources and the imports of a shipped program, whose own name is `name`.
+/// Checks the size, the resources, the texts and the imports of a shipped program, whose own name is `name`.
 pub(crate) fn check_shipped(program: &Path, name: &str) -> Result<(), Error> {
     let file = fs::read(program)?;
     let (size, largest) = (u64::try_from(file.len())?, megabytes(LARGEST));
@@ -99,6 +99,9 @@ pub(crate) fn check_shipped(program: &Path, name: &str) -> Result<(), Error> {
     }
     if let Some(missing) = missing_resource(&file, name, &workspace::version()?) {
         return Err(format!("{} has no {missing}", program.display()).into());
+    }
+    if let Some(text) = text_of_the_simulator(&file) {
+        return Err(format!("{} contains {text:?}, which belongs to csi-proxy-sim", program.display()).into());
     }
     let starting = imports_that_start_programs(&file)?;
     if !starting.is_empty() {
@@ -145,6 +148,12 @@ fn missing_resource(file: &[u8], name: &str, version: &str) -> Option<&'static s
         }
     }
     (!contains(br#"<requestedExecutionLevel level="asInvoker""#)).then_some("manifest")
+}
+
+/// Returns a text that only csi-proxy-sim has, from its control API or its layer of faults, imitation and recording.
+fn text_of_the_simulator(file: &[u8]) -> Option<&'static str> {
+    const TEXTS: [&str; 3] = ["csi_proxy_sim.v1", "was told to fail with", "recorded by csi-proxy-sim"];
+    TEXTS.into_iter().find(|text| file.windows(text.len()).any(|bytes| bytes == text.as_bytes()))
 }
 
 /// The beginnings of the names of functions that start a program.
@@ -442,7 +451,19 @@ fn debian_cargo(verb: &str) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use super::{megabytes, missing_resource};
+    use super::{megabytes, missing_resource, text_of_the_simulator};
+
+    #[test]
+    fn a_program_with_a_text_of_the_simulator_is_detected() {
+        for source in [
+            &include_bytes!("../../sim/simtest/proto/sim_control.proto")[..],
+            include_bytes!("../../sim/csi-proxy-sim/src/control/fault_request.rs"),
+            include_bytes!("../../sim/csi-proxy-sim/src/layer/recorder.rs"),
+        ] {
+            assert!(text_of_the_simulator(source).is_some());
+        }
+        assert_eq!(text_of_the_simulator(b"csi-proxy-sim serves a simulated node"), None);
+    }
 
     #[test]
     fn a_program_without_its_version_or_manifest_is_detected() {

@@ -1,9 +1,9 @@
-//! The wire contract of csi-proxy: the messages and stubs of all group-versions, and the table that lists them.
+//! The wire contract of csi-proxy: the messages of all group-versions, and the table that lists them.
 //!
 //! This crate has two sources: `TABLE` in `src/table.rs`, the only list of the group-versions, and
 //! `proto/<group>/<version>/api.proto`. For each entry of the table, the build generates a module and an entry of
-//! [`GROUP_VERSIONS`]. The module `api::disk::v1` has the messages, `disk_client::DiskClient` and `disk_server::Disk`.
-//! The build needs no protoc, and git has no generated code.
+//! [`GROUP_VERSIONS`]. The module `api::disk::v1` has the messages and, with the feature `stubs`, `disk_client::DiskClient`
+//! and `disk_server::Disk` for tests. The build needs no protoc, and git has no generated code.
 //!
 //! Every list of RPCs is generated: [`GroupVersion::rpcs`], the [`Request`] of each message type, and the macro
 //! [`for_each_rpc!`] for code that names the types. The comments in the `api.proto` are the only description of an RPC:

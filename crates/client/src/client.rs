@@ -3,29 +3,31 @@
 use std::env;
 use std::ffi::OsString;
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::{EncodedCodec, Group, GroupVersion, Request};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tonic_prost::ProstCodec;
 use transport::address::Location;
 
-use crate::connection::Connections;
+use crate::connection::{BoxedFuture, Connections, Endpoints, Stream};
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind};
 use crate::filesystem::Filesystem;
 use crate::iscsi::Iscsi;
-use crate::rpc::{self, Effect, Rpc};
+use crate::rpc::{self, DELAYS, Effect, Rpc};
 use crate::smb::Smb;
 use crate::system::System;
 use crate::volume::Volume;
 
 /// How long a call may take by default: as long as kubelet gives a CSI call.
-pub const DEFAULT_DEADLINE: Duration = Duration::from_mins(2);
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(2 * 60);
 
 /// The greatest deadline; a longer one counts as this.
-const MAX_DEADLINE: Duration = Duration::from_hours(24);
+const MAX_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long [`Client::served_versions`] waits for the first answer.
 const ANSWER_TIME: Duration = Duration::from_secs(3);
@@ -36,8 +38,10 @@ const ANSWER_TIME: Duration = Duration::from_secs(3);
 /// time that also runs between the calls, so that the client notices when a connection is closed.
 #[derive(Clone, Debug)]
 pub struct Client {
-    connections: Arc<Connections>,
-    deadline: Duration,
+    pub(crate) connections: Arc<Connections>,
+    pub(crate) deadline: Duration,
+    /// How long a call waits before each repetition.
+    pub(crate) delays: &'static [Duration],
 }
 
 impl Client {
@@ -55,7 +59,7 @@ impl Client {
     /// connections of this one.
     #[must_use]
     pub fn with_deadline(&self, deadline: Duration) -> Self {
-        Self { connections: Arc::clone(&self.connections), deadline: deadline.min(MAX_DEADLINE) }
+        Self { deadline: deadline.min(MAX_DEADLINE), ..self.clone() }
     }
 
     /// Disks: their identifiers, locations, sizes, state and partition.
@@ -106,20 +110,15 @@ impl Client {
 
     /// Calls an RPC by its name, with a request and a response that are encoded protobuf messages: for a tool that knows
     /// the messages from their descriptors, and for the RPCs of csi-proxy before 1.0, which the methods of the groups do
-    /// not use. Of `versions`, the first that the node serves is called; the messages of the RPC must be the same in all.
+    /// not use.
     ///
     /// The call may change the node, so it is [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) if csi-proxy has no such RPC in one of the versions.
-    pub async fn call_encoded(
-        &self,
-        group: &str,
-        versions: &[&str],
-        rpc: &str,
-        request: Vec<u8>,
-    ) -> Result<Vec<u8>, Error> {
+    pub async fn call_encoded(&self, rpc: EncodedRpc<'_>, request: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let EncodedRpc { group, versions, name: rpc } = rpc;
         let unknown = || {
             let message = format!("csi-proxy has no RPC {rpc} in {group} {}", versions.join(", "));
             Error::new(ErrorKind::InvalidArgument, "the call", message)
@@ -133,7 +132,7 @@ impl Client {
         let (_, name) = *known.first().ok_or_else(unknown)?;
         let versions: Vec<_> = known.into_iter().map(|(version, _)| version).collect();
         let rpc = Rpc { group, name, effect: Effect::Unknown, versions: &versions };
-        rpc::call(&self.connections, self.deadline, rpc, &request, || EncodedCodec).await
+        rpc::call(self, rpc, &request, || EncodedCodec).await
     }
 
     /// Calls the RPC of `request`, which changes nothing.
@@ -148,7 +147,7 @@ impl Client {
 
     async fn call<Q: Request>(&self, effect: Effect, request: Q) -> Result<Q::Response, Error> {
         let rpc = Rpc { group: Q::GROUP, name: Q::RPC, effect, versions: Q::VERSIONS };
-        rpc::call(&self.connections, self.deadline, rpc, &request, ProstCodec::<Q, Q::Response>::default).await
+        rpc::call(self, rpc, &request, ProstCodec::<Q, Q::Response>::default).await
     }
 }
 
@@ -158,9 +157,19 @@ impl Default for Client {
     }
 }
 
+/// An RPC of [`Client::call_encoded`].
+#[derive(Clone, Copy, Debug)]
+pub struct EncodedRpc<'a> {
+    /// The group, such as `disk`.
+    pub group: &'a str,
+    /// The versions, such as `v1`. The first that the node serves is called; the messages must be the same in all.
+    pub versions: &'a [&'a str],
+    /// The name, such as `GetDiskStats`.
+    pub name: &'a str,
+}
+
 /// A group-version that the node serves. `Display` is its name, such as `disk/v1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
 pub struct ServedVersion {
     /// The group, such as `disk`.
     pub group: &'static str,
@@ -180,14 +189,36 @@ impl fmt::Display for ServedVersion {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
-    location: Location,
+    endpoints: Endpoints,
     deadline: Duration,
+    delays: &'static [Duration],
 }
 
 impl Builder {
     /// Connects to Unix sockets in this folder, which `csi-proxy-sim -socket-folder` serves. Not on Windows.
     pub fn socket_folder(self, folder: impl Into<PathBuf>) -> Self {
-        Self { location: Location::Directory(folder.into()), ..self }
+        Self { endpoints: Endpoints::At(Location::Directory(folder.into())), ..self }
+    }
+
+    /// Lets `connect` open each connection, such as one to a server in the process of a test. It gets the name of the pipe
+    /// without the folder, such as `csi-proxy-disk-v1`. An error of the kind [`NotFound`](io::ErrorKind::NotFound) means
+    /// that nothing serves that pipe.
+    pub fn connector<S, F>(self, connect: impl Fn(&'static str) -> F + Send + Sync + 'static) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        F: Future<Output = io::Result<S>> + Send + 'static,
+    {
+        let connect = move |pipe| -> BoxedFuture<io::Result<Box<dyn Stream>>> {
+            let stream = connect(pipe);
+            Box::pin(async move { Ok(Box::new(stream.await?) as _) })
+        };
+        Self { endpoints: Endpoints::Through(Arc::new(connect)), ..self }
+    }
+
+    /// Makes each call only once: for a caller that repeats calls itself, and for tests. A call still connects if no
+    /// connection is open.
+    pub fn without_retries(self) -> Self {
+        Self { delays: &[], ..self }
     }
 
     /// Sets how long each call may take, with all its repetitions. The default is [`DEFAULT_DEADLINE`], the maximum a
@@ -198,7 +229,8 @@ impl Builder {
 
     /// Creates the client. Connects to nothing yet.
     pub fn build(self) -> Client {
-        Client { connections: Arc::new(Connections::new(self.location)), deadline: self.deadline }
+        let Self { endpoints, deadline, delays } = self;
+        Client { connections: Arc::new(Connections::new(endpoints)), deadline, delays }
     }
 }
 
@@ -209,7 +241,7 @@ impl Default for Builder {
         let runtime_folder = env::var_os("XDG_RUNTIME_DIR").filter(is_set);
         let location = runtime_folder
             .map_or(Location::NamedPipes, |folder| Location::Directory(PathBuf::from(folder).join("csi-proxy")));
-        Self { location, deadline: DEFAULT_DEADLINE }
+        Self { endpoints: Endpoints::At(location), deadline: DEFAULT_DEADLINE, delays: DELAYS }
     }
 }
 
@@ -226,7 +258,8 @@ mod tests {
         check(&client.disk());
         check_future(client.disk().rescan());
         check_future(client.served_versions());
-        check_future(client.call_encoded("disk", &["v1"], "Rescan", Vec::new()));
+        let rescan = EncodedRpc { group: "disk", versions: &["v1"], name: "Rescan" };
+        check_future(client.call_encoded(rescan, Vec::new()));
     }
 
     #[test]
@@ -241,7 +274,7 @@ mod tests {
         if env::consts::OS == "windows" {
             return;
         }
-        let client = Builder { location: Location::NamedPipes, deadline: DEFAULT_DEADLINE }.build();
+        let client = Builder { endpoints: Endpoints::At(Location::NamedPipes), ..Client::builder() }.build();
         let error = client.disk().rescan().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::FailedPrecondition);
         assert!(error.to_string().contains("exists only on Windows"), "{error}");

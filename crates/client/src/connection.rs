@@ -6,6 +6,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,28 +15,66 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tonic::body::Body;
 use tower_service::Service;
-use transport::address::{Address, Location};
+use transport::address::Location;
 use transport::listener::connect;
 
 /// What a client sends first: the preface of HTTP/2, and an empty SETTINGS frame.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
-/// The connections to the endpoints in one location.
+/// A byte stream to a daemon.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+pub(crate) type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Opens a stream to the endpoint with this name.
+type Connector = dyn Fn(&'static str) -> BoxedFuture<io::Result<Box<dyn Stream>>> + Send + Sync;
+
+/// How the endpoints are reached.
+#[derive(Clone)]
+pub(crate) enum Endpoints {
+    /// They are in this location.
+    At(Location),
+    /// The caller of this crate opens the connections.
+    Through(Arc<Connector>),
+}
+
+impl Endpoints {
+    async fn connect(&self, version: &GroupVersion) -> io::Result<Box<dyn Stream>> {
+        match self {
+            Self::At(location) => Ok(Box::new(connect(&location.address(version.pipe())).await?)),
+            Self::Through(connector) => connector(version.pipe()).await,
+        }
+    }
+}
+
+impl fmt::Debug for Endpoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(location) => location.fmt(f),
+            Self::Through(_) => f.write_str("Connector"),
+        }
+    }
+}
+
+/// The connections to the endpoints.
+#[derive(Debug)]
 pub(crate) struct Connections {
-    location: Location,
+    endpoints: Endpoints,
     /// The last connection to each endpoint, by its name. A call that dials holds the lock, so that others wait for it.
     last: BTreeMap<&'static str, Mutex<Option<Connection>>>,
 }
 
 impl Connections {
-    pub(crate) fn new(location: Location) -> Self {
+    pub(crate) fn new(endpoints: Endpoints) -> Self {
         let last = GROUP_VERSIONS.iter().map(|version| (version.pipe(), Mutex::default())).collect();
-        Self { location, last }
+        Self { endpoints, last }
     }
 
     /// Returns the connection to `version`, and dials if it is not open. The error is `NotFound` if nothing serves it.
@@ -44,7 +83,8 @@ impl Connections {
         if let Some(open) = last.as_ref().filter(|connection| !connection.0.is_closed()) {
             return Ok(open.clone());
         }
-        let stream = connect(&self.address(version)).await?;
+        let stream = self.endpoints.connect(version).await?;
+        tracing::debug!(endpoint = version.pipe(), again = last.is_some(), "connected to csi-proxy");
         let (sender, task) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await.map_err(io::Error::other)?;
         // The calls on the connection get its error. The task ends when no sender is left.
         tokio::spawn(async move { drop(task.await) });
@@ -58,7 +98,7 @@ impl Connections {
     ) -> io::Result<Vec<&'static GroupVersion>> {
         let mut served = Vec::new();
         for version in versions {
-            match connect(&self.address(version)).await {
+            match self.endpoints.connect(version).await {
                 Ok(_) => served.push(version),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
@@ -70,9 +110,9 @@ impl Connections {
     /// Returns which versions are served now, and whether the daemon answers there within `limit`. Keeps no connection.
     pub(crate) async fn answering(&self, limit: Duration) -> io::Result<Vec<(&'static GroupVersion, bool)>> {
         let ask = |version: &'static GroupVersion| {
-            let address = self.address(version);
+            let endpoints = self.endpoints.clone();
             let answer = async move {
-                let mut stream = connect(&address).await?;
+                let mut stream = endpoints.connect(version).await?;
                 // The daemon answers the start of HTTP/2 with its settings. No RPC is called.
                 let is_sent = stream.write_all(PREFACE).await.is_ok();
                 Ok::<_, io::Error>(is_sent && stream.read_u8().await.is_ok())
@@ -91,26 +131,24 @@ impl Connections {
         Ok(found)
     }
 
-    pub(crate) fn address(&self, version: &GroupVersion) -> Address {
-        self.location.address(version.pipe())
-    }
-}
-
-impl fmt::Debug for Connections {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Connections").field(&self.location).finish()
+    /// Returns the path that opens the endpoint, or only its name if the caller of this crate opens the connections.
+    pub(crate) fn address(&self, version: &GroupVersion) -> String {
+        match &self.endpoints {
+            Endpoints::At(location) => location.address(version.pipe()).to_string(),
+            Endpoints::Through(_) => version.pipe().to_owned(),
+        }
     }
 }
 
 /// An HTTP/2 connection. Unlike tonic's channel it never reconnects by itself, and it knows of each request that failed
 /// whether the request was sent.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Connection(SendRequest<Body>);
 
 impl Service<Request<Body>> for Connection {
     type Response = Response<Incoming>;
     type Error = ConnectionLost;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, ConnectionLost>> + Send>>;
+    type Future = BoxedFuture<Result<Self::Response, ConnectionLost>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectionLost>> {
         Poll::Ready(Ok(())) // `call` returns the error

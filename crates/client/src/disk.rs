@@ -1,6 +1,7 @@
 //! The disk group.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use api::Request as _;
 use api::disk::v1;
@@ -9,13 +10,22 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::rpc;
 
-/// Disks of the node, each known by the number that Windows gives it. The number of a disk may change when the node
-/// restarts.
+/// Disks of the node, each known by the number that Windows gives it.
 #[derive(Clone, Debug)]
 pub struct Disk(pub(crate) Client);
 
+/// The number of a disk. It may change when the node restarts, so a driver finds the disk by an identifier each time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DiskNumber(pub u32);
+
+impl fmt::Display for DiskNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// The position of a disk on its bus, in decimal numbers as Windows reports them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct DiskLocation {
     /// The adapter.
@@ -29,7 +39,7 @@ pub struct DiskLocation {
 }
 
 /// The identifiers of a disk.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct DiskIds {
     /// The first page-83 designator of the device: a text unchanged, with inner spaces; bytes in lower-case hexadecimal.
@@ -53,22 +63,22 @@ impl Disk {
     /// than five parts, are left out.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
-    pub async fn list_disk_locations(&self) -> Result<BTreeMap<u32, DiskLocation>, Error> {
+    pub async fn list_disk_locations(&self) -> Result<BTreeMap<DiskNumber, DiskLocation>, Error> {
         let locations = self.0.read(v1::ListDiskLocationsRequest {}).await?.disk_locations;
         let location = |found: v1::DiskLocation| {
             let v1::DiskLocation { adapter, bus, target, lunid } = found;
             DiskLocation { adapter, bus, target, lun: lunid }
         };
-        Ok(locations.into_iter().map(|(disk, found)| (disk, location(found))).collect())
+        Ok(locations.into_iter().map(|(disk, found)| (DiskNumber(disk), location(found))).collect())
     }
 
     /// Lists the identifiers of each disk, by disk number.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
-    pub async fn list_disk_ids(&self) -> Result<BTreeMap<u32, DiskIds>, Error> {
+    pub async fn list_disk_ids(&self) -> Result<BTreeMap<DiskNumber, DiskIds>, Error> {
         let ids = self.0.read(v1::ListDiskIDsRequest {}).await?.disk_ids;
         let of = |v1::DiskIDs { page83, serial_number }| DiskIds { page83, serial_number };
-        Ok(ids.into_iter().map(|(disk, found)| (disk, of(found))).collect())
+        Ok(ids.into_iter().map(|(disk, found)| (DiskNumber(disk), of(found))).collect())
     }
 
     /// Returns the size of the disk in bytes, whether it is online or offline.
@@ -78,7 +88,7 @@ impl Disk {
     /// # Errors
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the disk does not exist.
-    pub async fn get_disk_stats(&self, disk_number: u32) -> Result<u64, Error> {
+    pub async fn get_disk_stats(&self, DiskNumber(disk_number): DiskNumber) -> Result<u64, Error> {
         let size = self.0.read(v1::GetDiskStatsRequest { disk_number }).await?.total_bytes;
         rpc::unsigned(v1::GetDiskStatsRequest::RPC, size)
     }
@@ -90,7 +100,7 @@ impl Disk {
     /// # Errors
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the disk does not exist.
-    pub async fn get_disk_state(&self, disk_number: u32) -> Result<DiskState, Error> {
+    pub async fn get_disk_state(&self, DiskNumber(disk_number): DiskNumber) -> Result<DiskState, Error> {
         let is_online = self.0.read(v1::GetDiskStateRequest { disk_number }).await?.is_online;
         Ok(if is_online { DiskState::Online } else { DiskState::Offline })
     }
@@ -104,7 +114,7 @@ impl Disk {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the disk does not exist;
     /// [`PermissionDenied`](crate::ErrorKind::PermissionDenied) if the node itself uses a disk that is to be taken offline.
-    pub async fn set_disk_state(&self, disk_number: u32, state: DiskState) -> Result<(), Error> {
+    pub async fn set_disk_state(&self, DiskNumber(disk_number): DiskNumber, state: DiskState) -> Result<(), Error> {
         let is_online = state == DiskState::Online;
         self.0.change(v1::SetDiskStateRequest { disk_number, is_online }).await.map(drop)
     }
@@ -119,7 +129,7 @@ impl Disk {
     /// [`NotFound`](crate::ErrorKind::NotFound) if the disk does not exist;
     /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the disk has contents that are not a partition
     /// table.
-    pub async fn partition_disk(&self, disk_number: u32) -> Result<(), Error> {
+    pub async fn partition_disk(&self, DiskNumber(disk_number): DiskNumber) -> Result<(), Error> {
         self.0.change(v1::PartitionDiskRequest { disk_number }).await.map(drop)
     }
 

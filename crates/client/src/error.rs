@@ -2,7 +2,19 @@
 
 use std::fmt;
 
+use api::Request as _;
+use api::volume::v1::GetVolumeIdFromTargetPathRequest;
 use tonic::{Code, Status};
+
+/// The texts with which the csi-proxy written in Go, whose errors have no codes, says that nothing is mounted at a path. Up to
+/// version 1.2, the first one is for a missing path and the second for a directory. Version 1.3 has the others.
+const NOT_MOUNTED: [&str; 5] = [
+    "because it does not exist",
+    ").Target, output: , error: <nil>",
+    "not a mounted folder",
+    "The system cannot find the file specified.",
+    "The system cannot find the path specified.",
+];
 
 /// The response header with the number that a failed call has in the log of the daemon.
 const CALL_NUMBER: &str = "csi-proxy-request-id";
@@ -22,7 +34,10 @@ pub struct Error {
 
 /// The kind of a failure: the gRPC code of the daemon, or the code for a failure to reach the daemon.
 ///
-/// The csi-proxy written in Go answers every failure with [`Unknown`](Self::Unknown); only the message has details.
+/// The csi-proxy written in Go answers every failure with [`Unknown`](Self::Unknown), and only the message has details. One
+/// message is recognized: if nothing is mounted at the path of
+/// [`get_volume_id_from_target_path`](crate::Volume::get_volume_id_from_target_path), the kind is [`NotFound`](Self::NotFound)
+/// whichever csi-proxy answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -50,12 +65,13 @@ pub enum ErrorKind {
     Unimplemented,
     /// A defect or an answer of Windows that csi-proxy does not understand.
     Internal,
-    /// Any other failure, and every failure of the csi-proxy written in Go.
+    /// Any other failure, and nearly every failure of the csi-proxy written in Go.
     Unknown,
 }
 
 impl Error {
-    pub(crate) fn new(kind: ErrorKind, rpc: &'static str, message: impl Into<String>) -> Self {
+    /// Creates the error of an RPC with a message of the daemon. Calls return such errors; tests of a driver need them too.
+    pub fn new(kind: ErrorKind, rpc: &'static str, message: impl Into<String>) -> Self {
         Self { kind, rpc, message: message.into(), call_number: None, source: None }
     }
 
@@ -66,7 +82,11 @@ impl Error {
     /// The error for a status that the daemon sent.
     pub(crate) fn from_status(rpc: &'static str, status: &Status) -> Self {
         let number = status.metadata().get(CALL_NUMBER).and_then(|number| number.to_str().ok()?.parse().ok());
-        Self { call_number: number, ..Self::new(kind(status.code()), rpc, status.message()) }
+        let is_not_mounted = rpc == GetVolumeIdFromTargetPathRequest::RPC
+            && status.code() == Code::Unknown
+            && NOT_MOUNTED.iter().any(|text| status.message().contains(text));
+        let kind = if is_not_mounted { ErrorKind::NotFound } else { kind(status.code()) };
+        Self { call_number: number, ..Self::new(kind, rpc, status.message()) }
     }
 
     /// The kind of failure.
@@ -74,8 +94,8 @@ impl Error {
         self.kind
     }
 
-    /// The number of the gRPC code, for a node plugin that returns the code of the failed call:
-    /// `tonic::Status::new(error.grpc_code().into(), error.to_string())`.
+    /// The number of the gRPC code, for a node plugin that returns the code of the failed call. With the feature `tonic`, an
+    /// error converts to a `tonic::Status` with this code.
     pub fn grpc_code(&self) -> i32 {
         let code = CODES.iter().find(|(kind, _)| *kind == self.kind).map_or(Code::Unknown, |(_, code)| *code);
         code as i32
@@ -111,6 +131,20 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} failed: {}", self.rpc, self.message)?;
         self.call_number.map_or(Ok(()), |number| write!(f, " (call {number})"))
+    }
+}
+
+/// The status for kubelet. Its message lacks the number of the call, which would make a new event of each repetition; the
+/// number is in the metadata.
+#[cfg(feature = "tonic")]
+impl From<Error> for Status {
+    fn from(error: Error) -> Self {
+        let without_number = format!("{} failed: {}", error.rpc, error.message);
+        let mut status = Self::new(error.grpc_code().into(), without_number);
+        if let Some(number) = error.call_number {
+            status.metadata_mut().insert(CALL_NUMBER, number.into());
+        }
+        status
     }
 }
 
@@ -167,6 +201,32 @@ mod tests {
         for (other, code) in [(Code::OutOfRange, Code::InvalidArgument), (Code::DataLoss, Code::Unknown)] {
             assert_eq!(Error::from_status("X", &Status::new(other, "")).grpc_code(), code as i32);
         }
+    }
+
+    #[test]
+    fn nothing_mounted_is_not_found_for_every_csi_proxy_and_no_other_text_or_call_is() {
+        let kind = |rpc, code, text: &str| Error::from_status(rpc, &Status::new(code, text)).kind();
+        for text in NOT_MOUNTED {
+            let text = format!("error: {text}");
+            assert_eq!(kind("GetVolumeIDFromTargetPath", Code::Unknown, &text), ErrorKind::NotFound, "{text}");
+            assert_eq!(kind("MountVolume", Code::Unknown, &text), ErrorKind::Unknown, "{text}");
+            assert_eq!(kind("GetVolumeIDFromTargetPath", Code::Internal, &text), ErrorKind::Internal, "{text}");
+        }
+        assert_eq!(kind("GetVolumeIDFromTargetPath", Code::Unknown, "access denied"), ErrorKind::Unknown);
+    }
+
+    #[cfg(feature = "tonic")]
+    #[test]
+    fn a_status_for_kubelet_has_the_code_and_a_message_that_is_equal_for_each_repetition() {
+        let status = |number: u64| {
+            let mut status = Status::not_found("disk 9 does not exist");
+            status.metadata_mut().insert(CALL_NUMBER, number.into());
+            Status::from(Error::from_status("GetDiskStats", &status))
+        };
+        let (first, second) = (status(17), status(18));
+        assert_eq!((first.code(), first.message()), (Code::NotFound, "GetDiskStats failed: disk 9 does not exist"));
+        assert_eq!(first.message(), second.message());
+        assert_eq!(second.metadata().get(CALL_NUMBER).unwrap(), "18");
     }
 
     #[test]

@@ -15,6 +15,15 @@ use crate::error::Error;
 #[derive(Clone, Debug)]
 pub struct Filesystem(pub(crate) Client);
 
+/// A symbolic link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Symlink<'a> {
+    /// Where the link is: `target_path` of the RPC.
+    pub path: &'a str,
+    /// The directory or file that the link leads to: `source_path` of the RPC.
+    pub leads_to: &'a str,
+}
+
 impl Filesystem {
     /// Returns whether the path exists. A link exists even if its target does not. False if the parent is missing.
     ///
@@ -44,17 +53,27 @@ impl Filesystem {
         self.0.change(v1::MkdirRequest { path: path.to_owned() }).await.map(drop)
     }
 
-    /// Removes a directory, a link or a mount point. The target of a link and the volume of a mount point are never touched.
-    /// With `force`, a directory is removed with its contents, and a missing path is a success.
+    /// Removes an empty directory, a link or a mount point. The target of a link and the volume of a mount point are never
+    /// touched.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
-    /// Without `force`, [`NotFound`](crate::ErrorKind::NotFound) if the path does not exist and
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the path does not exist and
     /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the directory is not empty.
-    pub async fn rmdir(&self, path: &str, force: bool) -> Result<(), Error> {
-        self.0.change(v1::RmdirRequest { path: path.to_owned(), force }).await.map(drop)
+    pub async fn rmdir(&self, path: &str) -> Result<(), Error> {
+        self.0.change(v1::RmdirRequest { path: path.to_owned(), force: false }).await.map(drop)
+    }
+
+    /// Removes a directory with its contents, a link or a mount point, as Rmdir does with `force`. Links are removed and not
+    /// followed. A missing path is a success.
+    ///
+    /// Warning: data of a pod may be in the directory. A driver needs [`rmdir`](Self::rmdir) for what it has created.
+    ///
+    /// A change: [repeated](crate#retries) only if the request was not sent.
+    pub async fn rmdir_all(&self, path: &str) -> Result<(), Error> {
+        self.0.change(v1::RmdirRequest { path: path.to_owned(), force: true }).await.map(drop)
     }
 
     /// Removes the contents of the directory or of the volume that is mounted there, and keeps the directory. Links in
@@ -69,17 +88,17 @@ impl Filesystem {
         self.0.change(v2alpha1::RmdirContentsRequest { path: path.to_owned() }).await.map(drop)
     }
 
-    /// Creates a link to `source_path` at `target_path`. It is a directory link unless the source is a file. Succeeds if
-    /// the same link exists already.
+    /// Creates a link. It is a directory link unless it leads to a file. Succeeds if the same link exists already, except
+    /// with the csi-proxy written in Go.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
-    /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) if another object exists at `target_path`;
+    /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) if another object exists at the path of the link;
     /// [`NotFound`](crate::ErrorKind::NotFound) if its parent does not exist.
-    pub async fn create_symlink(&self, source_path: &str, target_path: &str) -> Result<(), Error> {
-        let (source_path, target_path) = (source_path.to_owned(), target_path.to_owned());
+    pub async fn create_symlink(&self, link: Symlink<'_>) -> Result<(), Error> {
+        let (source_path, target_path) = (link.leads_to.to_owned(), link.path.to_owned());
         self.0.change(v1::CreateSymlinkRequest { source_path, target_path }).await.map(drop)
     }
 }

@@ -5,6 +5,7 @@ use api::iscsi::v1alpha2;
 
 use crate::client::Client;
 use crate::credentials::Credentials;
+use crate::disk::DiskNumber;
 use crate::error::{Error, ErrorKind};
 
 /// The iSCSI initiator of the node: target portals, and the sessions with targets behind them.
@@ -123,11 +124,11 @@ impl Iscsi {
     /// Lists the numbers of the disks of the target. The list is empty if the target is not connected.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
-    pub async fn get_target_disks(&self, portal: &TargetPortal, iqn: &str) -> Result<Vec<u32>, Error> {
+    pub async fn get_target_disks(&self, portal: &TargetPortal, iqn: &str) -> Result<Vec<DiskNumber>, Error> {
         let (target_portal, iqn) = (Some(portal.to_message()), iqn.to_owned());
         let disks = self.0.read(v1alpha2::GetTargetDisksRequest { target_portal, iqn }).await?.disk_ids;
         let number = |text: String| {
-            text.parse().map_err(|_| {
+            text.parse().map(DiskNumber).map_err(|_| {
                 let message = format!("the node answered disk number '{text}'");
                 Error::new(ErrorKind::Internal, v1alpha2::GetTargetDisksRequest::RPC, message)
             })

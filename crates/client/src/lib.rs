@@ -13,12 +13,12 @@ mod smb;
 mod system;
 mod volume;
 
-pub use client::{Builder, Client, DEFAULT_DEADLINE, ServedVersion};
+pub use client::{Builder, Client, DEFAULT_DEADLINE, EncodedRpc, ServedVersion};
 pub use credentials::Credentials;
-pub use disk::{Disk, DiskIds, DiskLocation, DiskState};
+pub use disk::{Disk, DiskIds, DiskLocation, DiskNumber, DiskState};
 pub use error::{Error, ErrorKind};
-pub use filesystem::Filesystem;
+pub use filesystem::{Filesystem, Symlink};
 pub use iscsi::{Authentication, Iscsi, TargetPortal};
 pub use smb::Smb;
 pub use system::{Service, ServiceStatus, StartType, System};
-pub use volume::{Volume, VolumeStats};
+pub use volume::{Volume, VolumeId, VolumeStats};

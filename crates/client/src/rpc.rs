@@ -10,12 +10,13 @@ use tokio::time::{Instant, sleep};
 use tonic::client::Grpc;
 use tonic::codec::Codec;
 
+use crate::client::Client;
 use crate::connection::{ConnectionLost, Connections};
 use crate::error::{Error, ErrorKind};
 
-/// How long a call waits before each repetition. A service that restarts is back within the sum.
-const DELAYS: [Duration; 4] =
-    [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1)];
+/// How long a call waits by default before each repetition. A service that restarts is back within the sum.
+pub(crate) const DELAYS: &[Duration] =
+    &[Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1)];
 
 /// An RPC, in all versions of its group in which it has the same name and the same messages.
 #[derive(Clone, Copy, Debug)]
@@ -129,17 +130,17 @@ struct Failure {
     may_repeat: bool,
 }
 
-/// Calls `rpc` within `deadline`, and repeats it if that is safe and may help. `codec` encodes the request.
+/// Calls `rpc` within the deadline, and repeats it if that is safe and may help. `codec` encodes the request.
 pub(crate) async fn call<Q: Clone + Send + Sync + 'static, C: Codec<Encode = Q, Decode: Send + Sync + 'static>>(
-    connections: &Connections,
-    deadline: Duration,
+    client: &Client,
     rpc: Rpc<'_>,
     request: &Q,
     codec: fn() -> C,
 ) -> Result<C::Decode, Error> {
-    let started = Instant::now();
+    let Client { connections, deadline, delays } = client;
+    let (started, deadline) = (Instant::now(), *deadline);
     let attempts = async {
-        let mut delays = DELAYS.into_iter().enumerate();
+        let mut delays = delays.iter().enumerate();
         loop {
             let remaining = deadline.saturating_sub(started.elapsed());
             let Failure { error, may_repeat } = match attempt(connections, remaining, rpc, request, codec).await {
@@ -149,10 +150,11 @@ pub(crate) async fn call<Q: Clone + Send + Sync + 'static, C: Codec<Encode = Q, 
             let Some((repetitions, delay)) = delays.next() else { return Err(error) };
             // A daemon that starts opens its pipes one after the other, so a missing one is looked for again.
             let may_appear = repetitions == 0 && error.kind() == ErrorKind::Unimplemented;
-            if !(may_repeat || may_appear) || started.elapsed() + delay >= deadline {
+            if !(may_repeat || may_appear) || started.elapsed() + *delay >= deadline {
                 return Err(error);
             }
-            sleep(delay).await;
+            tracing::debug!(repetition = repetitions + 1, ?delay, %error, "repeating a call of csi-proxy");
+            sleep(*delay).await;
         }
     };
     tokio::time::timeout(deadline, attempts).await.unwrap_or_else(|_| {

@@ -22,6 +22,13 @@ pub struct Service {
     pub status: ServiceStatus,
 }
 
+impl Service {
+    /// Creates a service, for tests of a driver.
+    pub fn new(display_name: impl Into<String>, start_type: StartType, status: ServiceStatus) -> Self {
+        Self { display_name: display_name.into(), start_type, status }
+    }
+}
+
 /// The state of a Windows service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -93,16 +100,26 @@ impl System {
         self.0.change(v1alpha1::StartServiceRequest { name: name.to_owned() }).await.map(drop)
     }
 
-    /// Stops a service and waits up to 30 seconds until the service has stopped. With `force`, stops the services that depend
-    /// on it first. Without `force`, the call fails if such a service is running.
+    /// Stops a service and waits up to 30 seconds until the service has stopped.
+    ///
+    /// A change: [repeated](crate#retries) only if the request was not sent.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the service does not exist; an error if a service that depends on it runs.
+    pub async fn stop_service(&self, name: &str) -> Result<(), Error> {
+        self.0.change(v1alpha1::StopServiceRequest { name: name.to_owned(), force: false }).await.map(drop)
+    }
+
+    /// Stops the services that depend on a service, and then this one, as StopService does with `force`.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the service does not exist.
-    pub async fn stop_service(&self, name: &str, force: bool) -> Result<(), Error> {
-        self.0.change(v1alpha1::StopServiceRequest { name: name.to_owned(), force }).await.map(drop)
+    pub async fn stop_service_and_dependents(&self, name: &str) -> Result<(), Error> {
+        self.0.change(v1alpha1::StopServiceRequest { name: name.to_owned(), force: true }).await.map(drop)
     }
 }
 

@@ -1,20 +1,46 @@
 //! The volume group.
 
+use std::fmt;
+use std::num::NonZeroU64;
+
 use api::Request as _;
 use api::volume::{v1, v2alpha1};
 
 use crate::client::Client;
+use crate::disk::DiskNumber;
 use crate::error::{Error, ErrorKind};
 use crate::rpc;
 
-/// Volumes of the node, each known by its GUID path with the final backslash, `\\?\Volume{...}\`.
+/// Volumes of the node, each known by its GUID path.
 ///
 /// Paths without a drive are on the drive of kubelet's directory. Paths may have forward slashes.
 #[derive(Clone, Debug)]
 pub struct Volume(pub(crate) Client);
 
+/// The GUID path of a volume with the final backslash, `\\?\Volume{...}\`. It is the same after a restart of the node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VolumeId(String);
+
+impl VolumeId {
+    /// Takes a GUID path that an earlier call returned. The daemon checks its form.
+    pub fn new(guid_path: impl Into<String>) -> Self {
+        Self(guid_path.into())
+    }
+
+    /// The GUID path.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for VolumeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// The size of a volume's file system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct VolumeStats {
     /// The size in bytes.
@@ -34,12 +60,12 @@ impl Volume {
     /// [`NotFound`](crate::ErrorKind::NotFound) if the disk does not exist or has no volume.
     pub async fn list_volumes_on_disk(
         &self,
-        disk_number: u32,
+        DiskNumber(disk_number): DiskNumber,
         partition_number: Option<u32>,
-    ) -> Result<Vec<String>, Error> {
+    ) -> Result<Vec<VolumeId>, Error> {
         let partition_number = partition_number.unwrap_or(0);
         let response = self.0.read(v1::ListVolumesOnDiskRequest { disk_number, partition_number }).await?;
-        Ok(response.volume_ids)
+        Ok(response.volume_ids.into_iter().map(VolumeId).collect())
     }
 
     /// Returns whether the volume has a file system of any kind.
@@ -49,8 +75,8 @@ impl Volume {
     /// # Errors
     ///
     /// An error if the file system cannot be determined. The answer is never a guess.
-    pub async fn is_volume_formatted(&self, volume_id: &str) -> Result<bool, Error> {
-        let response = self.0.read(v1::IsVolumeFormattedRequest { volume_id: volume_id.to_owned() }).await?;
+    pub async fn is_volume_formatted(&self, volume_id: &VolumeId) -> Result<bool, Error> {
+        let response = self.0.read(v1::IsVolumeFormattedRequest { volume_id: volume_id.0.clone() }).await?;
         Ok(response.formatted)
     }
 
@@ -65,8 +91,8 @@ impl Volume {
     /// # Errors
     ///
     /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the volume has another file system.
-    pub async fn format_volume(&self, volume_id: &str) -> Result<(), Error> {
-        self.0.change(v1::FormatVolumeRequest { volume_id: volume_id.to_owned() }).await.map(drop)
+    pub async fn format_volume(&self, volume_id: &VolumeId) -> Result<(), Error> {
+        self.0.change(v1::FormatVolumeRequest { volume_id: volume_id.0.clone() }).await.map(drop)
     }
 
     /// Mounts the volume at an existing, empty directory. Succeeds if the volume is already mounted there, and replaces a
@@ -77,8 +103,8 @@ impl Volume {
     /// # Errors
     ///
     /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the directory is not empty or has another volume.
-    pub async fn mount_volume(&self, volume_id: &str, target_path: &str) -> Result<(), Error> {
-        let (volume_id, target_path) = (volume_id.to_owned(), target_path.to_owned());
+    pub async fn mount_volume(&self, volume_id: &VolumeId, target_path: &str) -> Result<(), Error> {
+        let (volume_id, target_path) = (volume_id.0.clone(), target_path.to_owned());
         self.0.change(v1::MountVolumeRequest { volume_id, target_path }).await.map(drop)
     }
 
@@ -89,12 +115,12 @@ impl Volume {
     /// # Errors
     ///
     /// An error if nothing is mounted there, or if flushing fails. If flushing fails, the volume stays mounted.
-    pub async fn unmount_volume(&self, volume_id: &str, target_path: &str) -> Result<(), Error> {
-        let (volume_id, target_path) = (volume_id.to_owned(), target_path.to_owned());
+    pub async fn unmount_volume(&self, volume_id: &VolumeId, target_path: &str) -> Result<(), Error> {
+        let (volume_id, target_path) = (volume_id.0.clone(), target_path.to_owned());
         self.0.change(v1::UnmountVolumeRequest { volume_id, target_path }).await.map(drop)
     }
 
-    /// Grows the volume to `size_bytes`, or as far as its disk allows if `size_bytes` is 0. Succeeds without a change if the
+    /// Grows the volume to `size_bytes`, or as far as its disk allows if that is `None`. Succeeds without a change if the
     /// volume already has the size or more. A disk that has grown needs no [`rescan`](crate::Disk::rescan) first.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
@@ -103,19 +129,20 @@ impl Volume {
     ///
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if the size exceeds [`i64::MAX`], which the wire cannot
     /// carry; an error if the disk has too little room.
-    pub async fn resize_volume(&self, volume_id: &str, size_bytes: u64) -> Result<(), Error> {
+    pub async fn resize_volume(&self, volume_id: &VolumeId, size_bytes: Option<NonZeroU64>) -> Result<(), Error> {
+        let size_bytes = size_bytes.map_or(0, NonZeroU64::get);
         let size_bytes = size_bytes.try_into().map_err(|_| {
             let message = format!("{size_bytes} bytes are more than a volume can have");
             Error::new(ErrorKind::InvalidArgument, v1::ResizeVolumeRequest::RPC, message)
         })?;
-        self.0.change(v1::ResizeVolumeRequest { volume_id: volume_id.to_owned(), size_bytes }).await.map(drop)
+        self.0.change(v1::ResizeVolumeRequest { volume_id: volume_id.0.clone(), size_bytes }).await.map(drop)
     }
 
     /// Returns the size of the volume's file system and how much of it is used.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
-    pub async fn get_volume_stats(&self, volume_id: &str) -> Result<VolumeStats, Error> {
-        let stats = self.0.read(v1::GetVolumeStatsRequest { volume_id: volume_id.to_owned() }).await?;
+    pub async fn get_volume_stats(&self, volume_id: &VolumeId) -> Result<VolumeStats, Error> {
+        let stats = self.0.read(v1::GetVolumeStatsRequest { volume_id: volume_id.0.clone() }).await?;
         let bytes = |size| rpc::unsigned(v1::GetVolumeStatsRequest::RPC, size);
         Ok(VolumeStats { total_bytes: bytes(stats.total_bytes)?, used_bytes: bytes(stats.used_bytes)? })
     }
@@ -123,9 +150,9 @@ impl Volume {
     /// Returns the number of the disk that the volume is on, whether it is mounted or not.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
-    pub async fn get_disk_number_from_volume_id(&self, volume_id: &str) -> Result<u32, Error> {
-        let response = self.0.read(v1::GetDiskNumberFromVolumeIdRequest { volume_id: volume_id.to_owned() }).await?;
-        Ok(response.disk_number)
+    pub async fn get_disk_number_from_volume_id(&self, volume_id: &VolumeId) -> Result<DiskNumber, Error> {
+        let response = self.0.read(v1::GetDiskNumberFromVolumeIdRequest { volume_id: volume_id.0.clone() }).await?;
+        Ok(DiskNumber(response.disk_number))
     }
 
     /// Returns the volume that is mounted at the path. Links are followed.
@@ -136,10 +163,10 @@ impl Volume {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if nothing is mounted there, whether the path is missing or a plain
     /// directory.
-    pub async fn get_volume_id_from_target_path(&self, target_path: &str) -> Result<String, Error> {
+    pub async fn get_volume_id_from_target_path(&self, target_path: &str) -> Result<VolumeId, Error> {
         let target_path = target_path.to_owned();
         let response = self.0.read(v1::GetVolumeIdFromTargetPathRequest { target_path }).await?;
-        Ok(response.volume_id)
+        Ok(VolumeId(response.volume_id))
     }
 
     /// Returns the volume on which the path lies, whether it is mounted at the path or above it. Links are followed.
@@ -149,16 +176,16 @@ impl Volume {
     /// # Errors
     ///
     /// [`Unimplemented`](crate::ErrorKind::Unimplemented) if the node does not serve volume v2alpha1.
-    pub async fn get_closest_volume_id_from_target_path(&self, target_path: &str) -> Result<String, Error> {
+    pub async fn get_closest_volume_id_from_target_path(&self, target_path: &str) -> Result<VolumeId, Error> {
         let target_path = target_path.to_owned();
         let response = self.0.read(v2alpha1::GetClosestVolumeIdFromTargetPathRequest { target_path }).await?;
-        Ok(response.volume_id)
+        Ok(VolumeId(response.volume_id))
     }
 
     /// Writes what Windows has cached of the volume to its disk.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
-    pub async fn write_volume_cache(&self, volume_id: &str) -> Result<(), Error> {
-        self.0.change(v1::WriteVolumeCacheRequest { volume_id: volume_id.to_owned() }).await.map(drop)
+    pub async fn write_volume_cache(&self, volume_id: &VolumeId) -> Result<(), Error> {
+        self.0.change(v1::WriteVolumeCacheRequest { volume_id: volume_id.0.clone() }).await.map(drop)
     }
 }

@@ -138,7 +138,8 @@ pub async fn until<L: Listener>(
         endpoint.with_services(more)
     };
     let open: Vec<_> = open.into_iter().map(with_services).collect();
-    announce(&mut out, &name, &location, &flags.api_groups, open.len(), &http_listeners)?;
+    // Nobody may read it, which is no reason to stop.
+    let _ = announce(&mut out, &name, &location, &flags.api_groups, open.len(), &http_listeners);
     let (version, process_id, given) = (VERSION, std::process::id(), flags.shown.command_line());
     tracing::info!(endpoints = open.len(), system = name, version, process_id, flags = given, "serving");
     let pages = Arc::new(Pages::new(flags, &name, &location, Arc::clone(server.metrics())));
@@ -150,7 +151,8 @@ pub async fn until<L: Listener>(
     let unfinished = server.serve(open, stop).await;
     drop_reports.abort();
     log::report_dropped_at_end();
-    report_end(&mut out, unfinished)
+    let _ = report_end(&mut out, unfinished);
+    Ok(())
 }
 
 /// Returns the root of the drive that the file is on; `None` if it is on a share.
@@ -262,19 +264,17 @@ pub(crate) fn excluded(groups: &[Group]) -> Option<String> {
     (!others.is_empty()).then(|| others.join(", "))
 }
 
-fn report_end(out: &mut impl Write, unfinished: Unfinished) -> Result<(), Box<dyn Error>> {
+fn report_end(out: &mut impl Write, unfinished: Unfinished) -> io::Result<()> {
     if unfinished == Unfinished::default() {
         tracing::info!("stopped");
-        writeln!(out, "Stopped after all calls had finished.")?;
-        return Ok(());
+        return writeln!(out, "Stopped after all calls had finished.");
     }
     let Unfinished { calls, operations } = unfinished;
     tracing::warn!(calls, operations, "stopped before all calls had finished");
     writeln!(
         out,
         "Stopped before all calls had finished; calls aborted: {calls}, operations still running: {operations}."
-    )?;
-    Ok(())
+    )
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::io::Write as _;
 use api::GROUP_VERSIONS;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, ArgMatches, Command};
+use csi_proxy_client::EncodedRpc;
 use prost::Message as _;
 use prost_reflect::SerializeOptions;
 use serde::Deserializer as _;
@@ -151,7 +152,8 @@ pub(crate) async fn call(session: &Session, choice: Choice, request: &Value) -> 
         };
         Failure::Usage(format!("the request does not fit {}: {reason}; {fields}", rpc.request.name()))
     })?;
-    let call = session.client.call_encoded(group, choice.candidates, name, request.encode_to_vec());
+    let called = EncodedRpc { group, versions: choice.candidates, name };
+    let call = session.client.call_encoded(called, request.encode_to_vec());
     let encoded = with_progress(name, call).await?;
     let options = SerializeOptions::new().use_proto_field_name(true).stringify_64_bit_integers(false);
     let mut response = rpc.response_json(&encoded, options).map_err(Failure::response)?;

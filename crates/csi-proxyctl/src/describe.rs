@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use clap::{ArgMatches, Command};
-use csi_proxy_client::ErrorKind;
+use csi_proxy_client::{DiskNumber, ErrorKind, VolumeId};
 use serde_json::{Value, json};
 
 use crate::args::{self, argument};
@@ -48,11 +48,11 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
     let found = async {
         let volume = match kind {
             "disk" => None,
-            "volume" => Some(request::volume_id(text())),
+            "volume" => Some(VolumeId::new(request::volume_id(text()))),
             _ => Some(client.volume().get_volume_id_from_target_path(text()).await?),
         };
         let disk = match &volume {
-            None => *matches.get_one("object").expect("it is required"),
+            None => DiskNumber(*matches.get_one("object").expect("it is required")),
             Some(volume) => client.volume().get_disk_number_from_volume_id(volume).await?,
         };
         let asked = Some(BTreeSet::from([disk]));
@@ -60,7 +60,7 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
         let mut volumes = volumes::fetch(asked, &client).await?;
         let is_given = |row: &Value| {
             let own = row["volume"].as_str().unwrap_or_default();
-            volume.as_ref().is_none_or(|id| own.eq_ignore_ascii_case(id))
+            volume.as_ref().is_none_or(|id| own.eq_ignore_ascii_case(id.as_str()))
         };
         volumes.rows.retain(is_given);
         let is_empty =

@@ -10,7 +10,7 @@ use std::env;
 use std::io::Write as _;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use csi_proxy_client::Error;
+use csi_proxy_client::{DiskNumber, Error};
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::Value;
 
@@ -190,7 +190,7 @@ fn frame(format: Format, columns: &[Column], listing: &Listing, session: &Sessio
 
 async fn fetch(kind: &str, matches: &ArgMatches, session: &Session) -> Result<Listing, Failure> {
     let client = session.client.with_deadline(args::timeout(matches));
-    let numbers = || matches.get_many("disk").map(|numbers| numbers.copied().collect());
+    let numbers = || matches.get_many("disk").map(|numbers| numbers.copied().map(DiskNumber).collect());
     match kind {
         "disks" => disks::fetch(numbers(), &client).await,
         "volumes" => volumes::fetch(numbers(), &client).await,

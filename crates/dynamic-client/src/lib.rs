@@ -82,24 +82,8 @@ impl Rpc {
 
     /// Calls the RPC and returns the response as JSON, with every field by its name in the `api.proto` file.
     pub async fn call(&self, channel: &Channel, request: &DynamicMessage) -> Result<Value, Status> {
-        self.call_with(channel, request, SerializeOptions::new().use_proto_field_name(true)).await
-    }
-
-    /// Calls the RPC and returns the response as protobuf's JSON mapping defines it, with every field.
-    ///
-    /// The mapping has lowerCamelCase names, and 64-bit integers as text.
-    pub async fn call_json(&self, channel: &Channel, request: &DynamicMessage) -> Result<Value, Status> {
-        self.call_with(channel, request, SerializeOptions::new()).await
-    }
-
-    async fn call_with(
-        &self,
-        channel: &Channel,
-        request: &DynamicMessage,
-        options: SerializeOptions,
-    ) -> Result<Value, Status> {
         let bytes = call(channel, self.path, request.encode_to_vec()).await?;
-        self.response_json(&bytes, options).map_err(Status::internal)
+        self.response_json(&bytes, SerializeOptions::new().use_proto_field_name(true)).map_err(Status::internal)
     }
 
     /// Converts an encoded response to JSON, with every field. The error is a sentence.

@@ -1,7 +1,7 @@
 //! An example of a CSI node plugin for Windows, which stages disks with csi-proxy.
 //!
-//! It serves csi.sock to kubelet. The controller of such a driver attaches a disk to the node and puts its serial number
-//! into the volume context; this plugin finds the disk by it, and has csi-proxy partition, format and mount it.
+//! It serves csi.sock to kubelet. The controller of such a driver attaches a disk to the node, whose serial number is the ID of
+//! the volume; this plugin finds the disk by the number, and has csi-proxy partition, format and mount the disk.
 
 mod identity;
 mod node;
@@ -13,7 +13,10 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use csi_proxy_client::Client;
+use tonic::codegen::http;
 use tonic::transport::Server;
+use tonic::{Code, Status};
+use tower::util::MapResponseLayer;
 
 use identity::Identity;
 use node::Node;
@@ -72,9 +75,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     eprintln!("{DRIVER_NAME} serves {}", flags.endpoint);
     Server::builder()
+        .layer(MapResponseLayer::new(log_failure))
         .add_service(IdentityServer::new(Identity { client: client.clone() }))
         .add_service(NodeServer::new(Node { client, id: flags.node_id }))
         .serve_with_incoming_shutdown(connections, async { drop(tokio::signal::ctrl_c().await) })
         .await?;
     Ok(())
+}
+
+/// Logs a call that fails. Requests are not logged, since they may have secrets.
+fn log_failure<B>(response: http::Response<B>) -> http::Response<B> {
+    if let Some(status) = Status::from_header_map(response.headers()).filter(|status| status.code() != Code::Ok) {
+        let call = status.metadata().get("csi-proxy-request-id").and_then(|number| number.to_str().ok());
+        let call = call.map(|number| format!(" (call {number} in the log of csi-proxy)")).unwrap_or_default();
+        eprintln!("{:?}: {}{call}", status.code(), status.message());
+    }
+    response
 }

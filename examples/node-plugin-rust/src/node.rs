@@ -1,11 +1,16 @@
-//! The node service. Kubelet repeats its calls, so each does only what has not been done yet. A failed call of csi-proxy
-//! is returned with its status code, by which kubelet decides whether the operation may still be running.
+//! The node service. Kubelet repeats its calls, so each does only what has not been done yet, also after a failure or a
+//! crash of csi-proxy at any point. A failed call of csi-proxy is returned with its status code, by which kubelet decides
+//! whether the operation may still be running.
+//!
+//! The ID of a volume is the serial number of its disk. NodeUnstageVolume gets only the ID, and must find the disk when the
+//! volume is no longer mounted. A driver with other IDs keeps the serial number in a file from NodeStageVolume on.
 
-use csi_proxy_client::{Client, DiskState, Error, ErrorKind};
+use csi_proxy_client::{Client, DiskNumber, DiskState, ErrorKind, Symlink, VolumeId};
 use tonic::{Code, Request, Response, Status};
 
 use crate::proto::csi::v1::node_service_capability::{self, Rpc, rpc};
 use crate::proto::csi::v1::volume_capability::AccessType;
+use crate::proto::csi::v1::volume_capability::access_mode::Mode;
 use crate::proto::csi::v1::{
     NodeExpandVolumeRequest, NodeExpandVolumeResponse, NodeGetCapabilitiesRequest, NodeGetCapabilitiesResponse,
     NodeGetInfoRequest, NodeGetInfoResponse, NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse,
@@ -13,9 +18,6 @@ use crate::proto::csi::v1::{
     NodeStageVolumeResponse, NodeUnpublishVolumeRequest, NodeUnpublishVolumeResponse, NodeUnstageVolumeRequest,
     NodeUnstageVolumeResponse, VolumeCapability, VolumeUsage, node_server, volume_usage,
 };
-
-/// The key of the volume context under which the controller gives the serial number of the disk.
-const SERIAL_NUMBER: &str = "serialNumber";
 
 pub(crate) struct Node {
     pub(crate) client: Client,
@@ -49,25 +51,27 @@ impl node_server::Node for Node {
         required("volume ID", &request.volume_id)?;
         let staging = path("staging target path", &request.staging_target_path)?;
         check_capability(request.volume_capability.as_ref())?;
-        let serial_number = request.volume_context.get(SERIAL_NUMBER).map_or("", String::as_str);
-        required("serial number in the volume context", serial_number)?;
 
         let (disks, volumes) = (self.client.disk(), self.client.volume());
-        let disk = self.find_disk(serial_number).await?;
+        disks.rescan().await?;
+        let Some(disk) = self.find_disk(&request.volume_id).await? else {
+            return Err(Status::not_found(format!("no disk has the serial number {}", request.volume_id)));
+        };
+        // First: the csi-proxy written in Go cannot partition an offline disk.
+        disks.set_disk_state(disk, DiskState::Online).await?;
         // A disk that has a partition table is left as it is.
-        disks.partition_disk(disk).await.map_err(status)?;
-        disks.set_disk_state(disk, DiskState::Online).await.map_err(status)?;
-        let on_disk = volumes.list_volumes_on_disk(disk, None).await.map_err(status)?;
+        disks.partition_disk(disk).await?;
+        let on_disk = volumes.list_volumes_on_disk(disk, None).await?;
         let [volume] = on_disk.as_slice() else {
             let found = on_disk.len();
             return Err(Status::failed_precondition(format!("disk {disk} has {found} volumes and not one")));
         };
-        if !volumes.is_volume_formatted(volume).await.map_err(status)? {
-            volumes.format_volume(volume).await.map_err(status)?;
+        if !volumes.is_volume_formatted(volume).await? {
+            volumes.format_volume(volume).await?;
         }
         self.mount(volume, &staging).await?;
         // The disk may be larger than the volume: it may have grown while it was detached, or be a copy of a smaller one.
-        volumes.resize_volume(volume, 0).await.map_err(status)?;
+        volumes.resize_volume(volume, None).await?;
         Ok(Response::new(NodeStageVolumeResponse {}))
     }
 
@@ -79,11 +83,18 @@ impl node_server::Node for Node {
         let request = request.into_inner();
         required("volume ID", &request.volume_id)?;
         let staging = path("staging target path", &request.staging_target_path)?;
+        let disk = self.find_disk(&request.volume_id).await?;
         if let Some(volume) = self.mounted_at(&staging).await? {
-            let disk = self.client.volume().get_disk_number_from_volume_id(&volume).await.map_err(status)?;
+            let on_disk = self.client.volume().get_disk_number_from_volume_id(&volume).await?;
+            if disk != Some(on_disk) {
+                return Err(Status::failed_precondition(format!("{staging} has the volume of disk {on_disk}")));
+            }
             // This writes the cache of the volume first.
-            self.client.volume().unmount_volume(&volume, &staging).await.map_err(status)?;
-            self.client.disk().set_disk_state(disk, DiskState::Offline).await.map_err(status)?;
+            self.client.volume().unmount_volume(&volume, &staging).await?;
+        }
+        // Not only if a volume was mounted: an earlier attempt may have failed after it had unmounted the volume.
+        if let Some(disk) = disk {
+            self.client.disk().set_disk_state(disk, DiskState::Offline).await?;
         }
         Ok(Response::new(NodeUnstageVolumeResponse {}))
     }
@@ -98,17 +109,25 @@ impl node_server::Node for Node {
         let target = path("target path", &request.target_path)?;
         check_capability(request.volume_capability.as_ref())?;
         let staging = path("staging target path", &request.staging_target_path)?;
-        if self.mounted_at(&staging).await?.is_none() {
-            return Err(Status::failed_precondition(format!("no volume is staged at {staging}")));
+        if request.readonly {
+            return Err(Status::invalid_argument("read-only volumes are not supported"));
         }
+        let Some(staged) = self.mounted_at(&staging).await? else {
+            return Err(Status::failed_precondition(format!("no volume is staged at {staging}")));
+        };
+        // The csi-proxy written in Go refuses to create a link that exists.
+        if self.mounted_at(&target).await? == Some(staged) {
+            return Ok(Response::new(NodePublishVolumeResponse {}));
+        }
+        self.remove_target(&target).await?;
         // Kubelet has created the parent directory of the target. Mkdir succeeds if it exists.
         let (parent, _) = target.rsplit_once('\\').unwrap_or_default();
-        self.client.filesystem().mkdir(parent).await.map_err(status)?;
-        self.client.filesystem().create_symlink(&staging, &target).await.map_err(status)?;
+        self.client.filesystem().mkdir(parent).await?;
+        self.client.filesystem().create_symlink(Symlink { path: &target, leads_to: &staging }).await?;
         Ok(Response::new(NodePublishVolumeResponse {}))
     }
 
-    /// Removes the link. Without `force`, csi-proxy refuses to remove a directory with files in it.
+    /// Removes the link.
     async fn node_unpublish_volume(
         &self,
         request: Request<NodeUnpublishVolumeRequest>,
@@ -116,10 +135,7 @@ impl node_server::Node for Node {
         let request = request.into_inner();
         required("volume ID", &request.volume_id)?;
         let target = path("target path", &request.target_path)?;
-        let files = self.client.filesystem();
-        if files.path_exists(&target).await.map_err(status)? {
-            files.rmdir(&target, false).await.map_err(status)?;
-        }
+        self.remove_target(&target).await?;
         Ok(Response::new(NodeUnpublishVolumeResponse {}))
     }
 
@@ -130,7 +146,7 @@ impl node_server::Node for Node {
     ) -> Result<Response<NodeGetVolumeStatsResponse>, Status> {
         let request = request.into_inner();
         let volume = self.volume_at(&request.volume_id, &request.volume_path).await?;
-        let stats = self.client.volume().get_volume_stats(&volume).await.map_err(status)?;
+        let stats = self.client.volume().get_volume_stats(&volume).await?;
         let usage = VolumeUsage {
             unit: volume_usage::Unit::Bytes.into(),
             total: stats.total_bytes.cast_signed(),
@@ -148,11 +164,11 @@ impl node_server::Node for Node {
         let request = request.into_inner();
         let volume = self.volume_at(&request.volume_id, &request.volume_path).await?;
         let (disks, volumes) = (self.client.disk(), self.client.volume());
-        disks.rescan().await.map_err(status)?;
-        volumes.resize_volume(&volume, 0).await.map_err(status)?;
-        let disk = volumes.get_disk_number_from_volume_id(&volume).await.map_err(status)?;
+        disks.rescan().await?;
+        volumes.resize_volume(&volume, None).await?;
+        let disk = volumes.get_disk_number_from_volume_id(&volume).await?;
         // The file system is somewhat smaller than the disk; the capacity is that of the disk.
-        let size = disks.get_disk_stats(disk).await.map_err(status)?.cast_signed();
+        let size = disks.get_disk_stats(disk).await?.cast_signed();
         if size < request.capacity_range.map_or(0, |range| range.required_bytes) {
             return Err(Status::failed_precondition(format!("disk {disk} has only {size} bytes yet")));
         }
@@ -161,45 +177,48 @@ impl node_server::Node for Node {
 }
 
 impl Node {
-    /// Returns the number of the disk with a serial number. Numbers change when Windows restarts.
-    async fn find_disk(&self, serial_number: &str) -> Result<u32, Status> {
-        let disks = self.client.disk();
-        disks.rescan().await.map_err(status)?;
-        let all = disks.list_disk_ids().await.map_err(status)?;
-        let found: Vec<u32> = all
-            .into_iter()
-            .filter(|(_, ids)| ids.serial_number.trim() == serial_number)
-            .map(|(disk, _)| disk)
-            .collect();
-        match found[..] {
-            [disk] => Ok(disk),
-            // If two disks have it, do not guess: one of them would be formatted.
-            _ => Err(Status::not_found(format!("{} disks have the serial number {serial_number}", found.len()))),
+    /// Returns the number of the disk with exactly this serial number, if there is one. Numbers change when Windows restarts.
+    async fn find_disk(&self, serial_number: &str) -> Result<Option<DiskNumber>, Status> {
+        let all = self.client.disk().list_disk_ids().await?;
+        let found = all.iter().filter(|(_, ids)| ids.serial_number.trim() == serial_number);
+        match found.map(|(disk, _)| *disk).collect::<Vec<_>>()[..] {
+            [] => Ok(None),
+            [disk] => Ok(Some(disk)),
+            // Do not guess: one of them would be formatted.
+            _ => Err(Status::failed_precondition(format!("several disks have the serial number {serial_number}"))),
         }
     }
 
     /// Mounts a volume in a directory, unless it is mounted there.
-    async fn mount(&self, volume: &str, directory: &str) -> Result<(), Status> {
+    async fn mount(&self, volume: &VolumeId, directory: &str) -> Result<(), Status> {
         // Kubelet has created the directory. Mkdir succeeds if it exists.
-        self.client.filesystem().mkdir(directory).await.map_err(status)?;
+        self.client.filesystem().mkdir(directory).await?;
         match self.mounted_at(directory).await? {
-            Some(mounted) if mounted == volume => Ok(()),
+            Some(mounted) if mounted == *volume => Ok(()),
             Some(other) => Err(Status::failed_precondition(format!("{directory} has the volume {other}"))),
-            None => self.client.volume().mount_volume(volume, directory).await.map_err(status),
+            None => Ok(self.client.volume().mount_volume(volume, directory).await?),
         }
     }
 
     /// Returns the volume that is mounted at a path or that a link at this path leads to.
-    async fn mounted_at(&self, path: &str) -> Result<Option<String>, Status> {
+    async fn mounted_at(&self, path: &str) -> Result<Option<VolumeId>, Status> {
         match self.client.volume().get_volume_id_from_target_path(path).await {
             Ok(volume) => Ok(Some(volume)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(status(error)),
+            Err(error) => Err(error.into()),
         }
     }
 
+    /// Removes a link, or an empty directory. `rmdir` refuses a directory with files in it, which may be a pod's data.
+    async fn remove_target(&self, target: &str) -> Result<(), Status> {
+        if self.client.filesystem().path_exists(target).await? {
+            self.client.filesystem().rmdir(target).await?;
+        }
+        Ok(())
+    }
+
     /// Checks the arguments of a request about a published volume, and returns the volume.
-    async fn volume_at(&self, volume_id: &str, volume_path: &str) -> Result<String, Status> {
+    async fn volume_at(&self, volume_id: &str, volume_path: &str) -> Result<VolumeId, Status> {
         required("volume ID", volume_id)?;
         let path = path("volume path", volume_path)?;
         match self.mounted_at(&path).await {
@@ -218,20 +237,21 @@ fn check_capability(capability: Option<&VolumeCapability>) -> Result<(), Status>
     if !mount.fs_type.is_empty() && !mount.fs_type.eq_ignore_ascii_case("ntfs") {
         return Err(Status::invalid_argument(format!("the file system {} is not supported", mount.fs_type)));
     }
-    Ok(())
+    match capability.and_then(|capability| capability.access_mode).map(|access| access.mode()) {
+        Some(Mode::SingleNodeWriter | Mode::SingleNodeSingleWriter | Mode::SingleNodeMultiWriter) => Ok(()),
+        _ => Err(Status::invalid_argument("the access mode is not supported: NTFS cannot be shared between nodes")),
+    }
 }
 
 fn required(name: &str, value: &str) -> Result<(), Status> {
     if value.is_empty() { Err(Status::invalid_argument(format!("the {name} is missing"))) } else { Ok(()) }
 }
 
-/// Returns a required path, with backslashes: kubelet may send slashes, which csi-proxy refuses in most paths.
+/// Returns a required path as csi-proxy requires it: with backslashes and a drive. By default, the root folder of kubelet is
+/// `\var\lib\kubelet`, without a drive.
 fn path(name: &str, value: &str) -> Result<String, Status> {
     required(name, value)?;
-    Ok(value.replace('/', r"\"))
-}
-
-/// Returns the status for a call of csi-proxy that failed.
-fn status(error: Error) -> Status {
-    Status::new(error.grpc_code().into(), error.to_string())
+    let path = value.replace('/', r"\");
+    let has_no_drive = path.starts_with('\\') && !path.starts_with(r"\\");
+    Ok(if has_no_drive { format!("C:{path}") } else { path })
 }

@@ -24,7 +24,7 @@ pub struct SimulatedNode {
 
 /// Returns the node that the flags select for serving: the one that was kept, else a new one.
 pub fn served(flags: &SimFlags) -> Result<SimulatedNode, String> {
-    let state = flags.state_file.as_deref().map(StateFile::new);
+    let state = flags.state_file.as_deref().map(StateFile::open).transpose()?;
     let kept = state.as_ref().map(StateFile::load).transpose()?.flatten();
     let (sim, name) = match (kept, &state) {
         (Some(sim), Some(state)) => (sim, format!("the simulated node of {}", state.path().display())),

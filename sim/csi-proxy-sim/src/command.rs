@@ -13,6 +13,8 @@ pub enum Command {
     Serve(Box<SimFlags>),
     /// Run the demonstration.
     Demo,
+    /// Serve, and run the sequences of the files after the flags.
+    Replay(Box<SimFlags>),
     /// Change a running simulator. clap parses the arguments.
     Ctl,
     /// Examine the simulated node.
@@ -31,17 +33,22 @@ impl Command {
         let more = arguments.iter().skip(1).cloned();
         match arguments.first().map(String::as_str) {
             Some("demo") => no_more("demo", more).map(|()| Self::Demo),
+            Some("replay") => Self::with_flags(more.collect(), Self::Replay),
             Some("ctl") => Ok(Self::Ctl),
             Some("doctor") => Doctor::parse(&CSI_PROXY_SIM_DOCTOR, more.collect()).map(Self::Doctor),
             Some("print-node") => no_more("print-node", more).map(|()| Self::PrintNode),
             Some("help") => no_more("help", more).map(|()| Self::Help),
             Some("version" | "-version" | "--version") => no_more("version", more).map(|()| Self::Version),
             Some(word) if !word.starts_with('-') => Err(CommandError::Unknown(word.to_owned())),
-            _ => match CSI_PROXY_SIM.parse(arguments) {
-                Ok(flags) => Ok(Self::Serve(Box::new(flags))),
-                Err(FlagError::Help) => Ok(Self::Help),
-                Err(error) => Err(CommandError::Flags(error)),
-            },
+            _ => Self::with_flags(arguments, Self::Serve),
+        }
+    }
+
+    fn with_flags(arguments: Vec<String>, command: fn(Box<SimFlags>) -> Self) -> Result<Self, CommandError> {
+        match CSI_PROXY_SIM.parse(arguments) {
+            Ok(flags) => Ok(command(Box::new(flags))),
+            Err(FlagError::Help) => Ok(Self::Help),
+            Err(error) => Err(CommandError::Flags(error)),
         }
     }
 }

@@ -35,7 +35,7 @@ const UNDETECTED: &str = "Windows shows the disk only after a rescan (csi-proxyc
 const WITH_TABLE: [&str; 4] = ["disks", "faults", "primitives", "ls"];
 
 /// The commands that print a response.
-const WITH_RESPONSE: [&str; 6] = ["add", "add-disk", "unplug", "plug", "inject", "stat"];
+const WITH_RESPONSE: [&str; 7] = ["add", "add-disk", "unplug", "plug", "inject", "wait-fault", "stat"];
 
 #[derive(Subcommand)]
 enum Task {
@@ -63,6 +63,8 @@ enum Output {
     Rows(&'static [Column], Vec<Value>),
     /// The content of a file.
     Bytes(Vec<u8>),
+    /// The differences of two nodes, each of which is a failure.
+    Differences(Vec<String>),
 }
 
 impl Output {
@@ -137,7 +139,14 @@ async fn run(matches: &ArgMatches, endpoints: &Endpoints) -> Result<(), Error> {
     };
     let done = timeout(args::timeout(matches), with_progress(&format!("ctl {name}"), work)).await;
     let output = done.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time").into()))?;
-    show(&output, matches).map_err(|error| Failure::from(error).into())
+    show(&output, matches).map_err(Failure::from)?;
+    match output {
+        Output::Differences(lines) if !lines.is_empty() => {
+            let text = format!("the node differs in {} ways", lines.len());
+            Err(Failure::Other { code: exit::Code::Failed, text, hint: None }.into())
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn connect(endpoints: &Endpoints) -> Result<Simulator, Error> {
@@ -184,6 +193,7 @@ fn failure_of(status: &Status, endpoints: &Endpoints) -> Failure {
 fn show(output: &Output, matches: &ArgMatches) -> io::Result<()> {
     match output {
         Output::Bytes(bytes) => io::stdout().write_all(bytes),
+        Output::Differences(lines) => lines.iter().try_for_each(|line| writeln!(io::stdout(), "{line}")),
         Output::Response(value) => output::show(value, args::response_form(matches)),
         Output::Rows(columns, rows) => {
             let text = table::formatted(args::format(matches), columns, rows, table::terminal_width());

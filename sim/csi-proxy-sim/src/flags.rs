@@ -1,11 +1,16 @@
 //! The flags of `csi-proxy-sim`: those of the daemon, and its own.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use csi_proxy::doctor::{DoctorFlags, EXAMINATION};
 use csi_proxy::flags::table::{file, switch};
 use csi_proxy::flags::{Flag, Flags, Kind, Section};
 use csi_proxy::program::Program;
+
+use api::{GROUP_VERSIONS, GroupVersion};
+
+use crate::layer::GoVersion;
 
 /// The values of all flags.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +25,16 @@ pub struct SimFlags {
     pub is_fast: bool,
     /// The folder of the sockets.
     pub socket_folder: Option<PathBuf>,
+    /// The TCP address at which all endpoints are served too.
+    pub listen: Option<SocketAddr>,
+    /// The group-versions whose endpoints are open; all if it is empty.
+    pub versions: Vec<&'static GroupVersion>,
+    /// The version of the Go program to imitate.
+    pub(crate) go_version: Option<GoVersion>,
+    /// The file that calls are recorded in.
+    pub record: Option<PathBuf>,
+    /// Whether connections go to the daemon directly.
+    pub is_direct: bool,
 }
 
 impl AsMut<Flags> for SimFlags {
@@ -29,6 +44,20 @@ impl AsMut<Flags> for SimFlags {
 }
 
 const SECTION: &str = "Simulated node";
+
+fn tcp_address(text: &str) -> Result<Option<SocketAddr>, String> {
+    let parsed = (!text.is_empty()).then(|| text.parse()).transpose();
+    parsed.map_err(|_| "must be an IP address and a port".to_owned())
+}
+
+fn versions(text: &str) -> Result<Vec<&'static GroupVersion>, String> {
+    let find = |name: &str| {
+        let mut rows = GROUP_VERSIONS.iter();
+        let found = rows.find(|row| name.split_once('/') == Some((row.group.name(), row.version)));
+        found.ok_or_else(|| format!("no group-version is called {name:?}: write disk/v1beta3"))
+    };
+    text.split(',').filter(|name| !name.is_empty()).map(|name| find(name.trim())).collect()
+}
 
 /// Returns the flag `-node`.
 const fn node_flag<T>(help: &'static str, set: fn(&mut T, &str) -> Result<(), String>) -> Flag<T> {
@@ -42,6 +71,7 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
     commands: &[
         ("[FLAGS]", "serve until stopped"),
         ("demo", "run the calls of seven CSI drivers"),
+        ("replay [FLAGS] FILE", "run recorded calls, and compare the answers"),
         ("ctl COMMAND", "change a running csi-proxy-sim"),
         ("doctor [FLAGS]", "examine the node and list what is wrong"),
         ("print-node", "print the node file of the built-in node"),
@@ -72,8 +102,43 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
                 name: "socket-folder",
                 kind: Kind::Value("DIR"),
                 default: "",
-                help: "Folder for the sockets; created if missing, and accessible to its owner only. No effect on Windows.",
+                help: "Folder for the sockets, which only their owner can open; created if missing. No effect on Windows.",
                 set: |flags, text| file(text).map(|path| flags.socket_folder = path),
+            },
+            Flag {
+                name: "listen",
+                kind: Kind::Value("ADDRESS"),
+                default: "",
+                help: "Also serve all group-versions and the control API at this TCP address, such as 127.0.0.1:9900. Without a password.",
+                set: |flags, text| tcp_address(text).map(|address| flags.listen = address),
+            },
+            Flag {
+                name: "api-versions",
+                kind: Kind::Value("VERSION,..."),
+                default: "",
+                help: "Open only the endpoints of these group-versions, such as disk/v1beta3,volume/v1beta3.",
+                set: |flags, text| versions(text).map(|rows| flags.versions = rows),
+            },
+            Flag {
+                name: "like-go",
+                kind: Kind::Switch,
+                default: "false",
+                help: "Answer as the csi-proxy written in Go does: Unknown for every error, and more. -like-go=1.3 for its version 1.3.",
+                set: |flags, text| GoVersion::parse(text).map(|version| flags.go_version = version),
+            },
+            Flag {
+                name: "record",
+                kind: Kind::Value("FILE"),
+                default: "",
+                help: "Record the calls of drivers and the changes of the node in this file, without passwords, for 'replay'.",
+                set: |flags, text| file(text).map(|path| flags.record = path),
+            },
+            Flag {
+                name: "direct",
+                kind: Kind::Switch,
+                default: "false",
+                help: "Pass connections to the daemon as they are, for measurements. Faults of RPCs then never happen.",
+                set: |flags, text| switch(text).map(|on| flags.is_direct = on),
             },
         ],
     }],

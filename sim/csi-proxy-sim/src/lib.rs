@@ -4,12 +4,14 @@
 pub mod backend;
 pub mod command;
 mod control;
-pub mod control_api;
 pub mod ctl;
 pub mod demo;
 pub mod endpoints;
 pub mod flags;
+mod layer;
 mod reflection;
+pub use csi_proxy_sim_client::control_api;
+
 mod serve;
 mod state_file;
 mod tonic_service;

@@ -24,6 +24,10 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
             let has_succeeded = demo::show(out)?;
             return Ok(if has_succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
+        Command::Replay(flags) => {
+            let has_succeeded = demo::replay(&flags, backend::served(&flags)?, out)?;
+            return Ok(if has_succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
         Command::Ctl => return Ok(ctl::main()?),
         Command::Doctor(doctor) => return Ok(doctor.run(&CSI_PROXY_SIM_DOCTOR, backend::examined, out)),
         Command::PrintNode => write!(out, "{}", os_sim::Sim::default_node_file())?,

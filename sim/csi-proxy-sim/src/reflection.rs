@@ -21,14 +21,16 @@ pub(crate) fn services(spec: &EndpointSpec) -> Vec<BoxedService> {
 ///
 /// The first call panics unless each of `descriptors` is an encoded `FileDescriptorSet`.
 pub(crate) fn of(descriptors: Vec<&'static [u8]>) -> [BoxedService; 2] {
-    let builder = move || {
-        let own = [pb::v1::FILE_DESCRIPTOR_SET, pb::v1alpha::FILE_DESCRIPTOR_SET];
-        let builder = Builder::configure().include_reflection_service(false);
-        descriptors.into_iter().chain(own).fold(builder, Builder::register_encoded_file_descriptor_set)
-    };
-    let v1alpha = builder.clone();
+    let v1alpha = descriptors.clone();
     [
-        tonic_service::boxed(|| builder().build_v1().expect("the descriptors decode")),
-        tonic_service::boxed(|| v1alpha().build_v1alpha().expect("the descriptors decode")),
+        tonic_service::boxed(move || builder(descriptors).build_v1().expect("the descriptors decode")),
+        tonic_service::boxed(move || builder(v1alpha).build_v1alpha().expect("the descriptors decode")),
     ]
+}
+
+/// Returns the builder of the reflection of services and of itself.
+pub(crate) fn builder(descriptors: Vec<&'static [u8]>) -> Builder<'static> {
+    let own = [pb::v1::FILE_DESCRIPTOR_SET, pb::v1alpha::FILE_DESCRIPTOR_SET];
+    let builder = Builder::configure().include_reflection_service(false);
+    descriptors.into_iter().chain(own).fold(builder, Builder::register_encoded_file_descriptor_set)
 }

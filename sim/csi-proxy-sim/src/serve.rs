@@ -2,26 +2,35 @@
 
 use std::error::Error;
 use std::io::{self, Write};
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use csi_proxy::flags::Flags;
 use csi_proxy::serve::{Backend, Endpoints};
 use csi_proxy::{log, serve as daemon};
 use faults::{Call, FaultAction, Outcome, Probe, Probed};
 use os_sim::Sim;
+use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+use tonic_health::ServingStatus;
 use transport::address::Address;
 use transport::listener::Listener;
 
 use crate::backend::SimulatedNode;
 use crate::control::{self, Control, Restart};
+use crate::flags::SimFlags;
+use crate::layer::{self, Layer, Layered, Recorder};
 
 /// How long a run of the daemon waits at its end for threads that wait for the simulated Windows. No client gets their
 /// answers.
 const LAST_CALLS: Duration = Duration::from_secs(1);
+
+/// How long the layer may take to pass on the last answers when the daemon has stopped.
+const LAST_ANSWERS: Duration = Duration::from_millis(200);
 
 /// How often the node is written to its file, if it has changed.
 const SAVE_INTERVAL: Duration = Duration::from_secs(1);
@@ -36,18 +45,52 @@ enum End {
 /// Serves the node and its control API until a signal to stop. `open` returns the endpoints of each run of the
 /// daemon.
 pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
-    flags: &Flags,
+    flags: &SimFlags,
     node: SimulatedNode,
     mut open: impl FnMut() -> io::Result<Endpoints<B>>,
     mut out: impl Write,
 ) -> Result<(), Box<dyn Error>> {
-    log::start(&flags.log)?;
+    let SimFlags { go_version, listen, versions, record, is_direct, .. } = flags;
+    if *is_direct && (record.is_some() || go_version.is_some()) {
+        return Err("-direct leaves nothing of -record and -like-go: omit it".into());
+    }
+    let mut daemon_flags = flags.daemon.clone();
+    // The Go program gives a second user the access of the first.
+    daemon_flags.node.share_smb_mappings |= go_version.is_some();
+    log::start(&daemon_flags.log)?;
     let SimulatedNode { sim, name, state } = node;
     let (restarts, mut requests) = mpsc::channel(1);
     let control = Arc::new(Control::new(sim.real_time(), state, restarts));
+    let recorder = record.as_deref().map(Recorder::create).transpose();
+    let recorder = recorder.map_err(|error| format!("cannot record calls: {error}"))?;
+    // A state that cannot be written is an error now, not at the end.
+    control.save()?;
+    let layer =
+        Layer { control: Arc::clone(&control), go_version: *go_version, recorder, connections: TaskTracker::new() };
+    let layer = (!is_direct).then(|| Arc::new(layer));
+    let layered = |address: &Address, listener| Layered { listener, address: address.clone(), layer: layer.clone() };
+    let is_open = |address: &Address| versions.is_empty() || versions.iter().any(|row| row.pipe() == address.name());
     let mut endpoints = open()?;
     let address = crate::control_api::address(&endpoints.location);
-    let _control = serve_control(Arc::clone(&control), || (endpoints.bind)(&address))?;
+    let bind = || Ok(layered(&address, Some((endpoints.bind)(&address)?)));
+    let control_runtime = serve_control(Arc::clone(&control), bind)?;
+    let set_health = |status| {
+        let set = control.health.set_service_status("", status);
+        // Also called on a thread of the daemon's runtime.
+        tokio::task::block_in_place(|| control_runtime.block_on(set));
+    };
+    set_health(ServingStatus::NotServing);
+    if let Some(listen) = listen {
+        let listener = control_runtime.block_on(TcpListener::bind(listen));
+        let listener = listener.map_err(|error| format!("cannot listen at {listen}: {error}"))?;
+        // Nobody may read it.
+        let _ = writeln!(out, "all endpoints and the control API at {}", listener.local_addr()?);
+        control_runtime.spawn(layer::serve_tcp(listener, endpoints.location.clone()));
+    }
+    if !versions.is_empty() {
+        let names: Vec<_> = versions.iter().map(|row| format!("{}/{}", row.group.name(), row.version)).collect();
+        let _ = writeln!(out, "open, of those that follow, only {}", names.join(", "));
+    }
     if control.state.is_some() {
         let control = Arc::clone(&control);
         thread::spawn(move || save_repeatedly(&control));
@@ -56,16 +99,20 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
 
     let mut starting: Option<Restart> = None;
     loop {
-        let run = Arc::new(Run {
-            control: Arc::clone(&control),
-            crashed: Notify::new(),
-            ended: OnceLock::new(),
-            main: thread::current().id(),
-        });
+        // An earlier run may have ended while it crashed.
+        pin!(control.crash.notified()).enable();
+        let run = Arc::new(Run { control: Arc::clone(&control), ended: OnceLock::new(), main: thread::current().id() });
         let process = Arc::new(Probed::new(control.sim.process(), Arc::clone(&run)));
         let backend = Backend { os: Arc::clone(&process) as _, name: name.clone(), is_this_node: false };
         let runtime = daemon::runtime()?;
+        let Endpoints { location, mut bind, services } = endpoints;
+        let bind = |address: &Address| {
+            let listener = is_open(address).then(|| bind(address)).transpose()?;
+            Ok(layered(address, listener))
+        };
+        let layered_endpoints = Endpoints { location, bind, services };
         let ready = || {
+            set_health(ServingStatus::Serving);
             if let Some(restart) = starting.take() {
                 restart.done();
             }
@@ -73,9 +120,16 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
         };
         let end = runtime.block_on(async {
             tokio::select! {
-                served = daemon::until_signalled(flags, backend, endpoints, &mut out, ready) => End::Stopped(served),
+                served = daemon::until_signalled(&daemon_flags, backend, layered_endpoints, &mut out, ready) => {
+                    if let Some(layer) = &layer {
+                        layer.connections.close();
+                        // A client that does not read its answer does not keep the program.
+                        let _ = timeout(LAST_ANSWERS, layer.connections.wait()).await;
+                    }
+                    End::Stopped(served)
+                }
                 Some(restart) = requests.recv() => End::Restart(restart),
-                () = run.crashed.notified() => End::Crashed,
+                () = control.crash.notified() => End::Crashed,
             }
         });
         match end {
@@ -86,11 +140,13 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
                 return served;
             }
             End::Restart(restart) => {
+                set_health(ServingStatus::NotServing);
                 end_run(runtime, &process, &run);
                 restart_node(&control.sim, &restart);
                 starting = Some(restart);
             }
             End::Crashed => {
+                set_health(ServingStatus::NotServing);
                 end_run(runtime, &process, &run);
                 tracing::warn!("an injected fault made the daemon crash; it starts again");
             }
@@ -129,6 +185,7 @@ fn serve_control<L: Listener>(control: Arc<Control>, bind: impl FnOnce() -> io::
 fn end_run(runtime: Runtime, process: &Probed, run: &Run) {
     runtime.shutdown_timeout(LAST_CALLS);
     process.kill();
+    run.control.run_has_ended();
     run.ended.get_or_init(|| ());
 }
 
@@ -137,14 +194,16 @@ fn restart_node(sim: &Sim, restart: &Restart) {
         tracing::info!("restarting the daemon");
     } else {
         tracing::info!("restarting the simulated node");
-        sim.reboot();
+        match restart.renumber {
+            None => sim.reboot(),
+            Some(seed) => sim.reboot_with_other_disk_numbers(seed),
+        }
     }
 }
 
 /// A run of the daemon, whose Windows calls are counted and disturbed.
 struct Run {
     control: Arc<Control>,
-    crashed: Notify,
     /// Set when the run has ended.
     ended: OnceLock<()>,
     /// The thread that ends the run.
@@ -152,9 +211,13 @@ struct Run {
 }
 
 impl Run {
+    fn faults(&self) -> Vec<Arc<dyn Probe>> {
+        self.control.faults_of(false).into_iter().map(|injected| injected as _).collect()
+    }
+
     fn report(&self, action: FaultAction) -> FaultAction {
         if action == FaultAction::Die {
-            self.crashed.notify_one();
+            self.control.crash.notify_one();
             // The call returns only after no client can get its answer.
             if thread::current().id() != self.main {
                 self.ended.wait();
@@ -166,11 +229,11 @@ impl Run {
 
 impl Probe for Run {
     fn before(&self, call: &Call) -> FaultAction {
-        self.report(self.control.faults.before(call))
+        self.report(self.faults().before(call))
     }
 
     fn after(&self, call: &Call, outcome: Outcome) -> FaultAction {
         self.control.trace.after(call, outcome);
-        self.report(self.control.faults.after(call, outcome))
+        self.report(self.faults().after(call, outcome))
     }
 }

@@ -1,7 +1,7 @@
 //! The file that keeps a node from one run of the program to the next: a node file whose last line marks it as complete.
 
 use std::fmt::Display;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -18,12 +18,21 @@ pub struct StateFile {
     path: PathBuf,
     /// What was written last.
     written: Mutex<String>,
+    /// Locked as long as this process keeps the node.
+    _lock: File,
 }
 
 impl StateFile {
-    /// Keeps a node at `path`.
-    pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), written: Mutex::default() }
+    /// Keeps a node at `path`, with a file beside it that no other process may lock meanwhile.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let mut lock_path = path.as_os_str().to_owned();
+        lock_path.push(".lock");
+        let lock = File::create(&lock_path).and_then(|file| file.try_lock().map(|()| file).map_err(io::Error::from));
+        let lock = lock.map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => format!("another csi-proxy-sim keeps its node in {}", path.display()),
+            _ => format!("cannot keep the state in {}: {error}", path.display()),
+        })?;
+        Ok(Self { path: path.to_owned(), written: Mutex::default(), _lock: lock })
     }
 
     /// Returns the node that the file keeps, or `None` if it does not exist.
@@ -80,7 +89,7 @@ mod tests {
     #[test]
     fn a_file_that_was_cut_off_or_changed_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let file = StateFile::new(&folder.path().join("state.toml"));
+        let file = StateFile::open(&folder.path().join("state.toml")).unwrap();
         assert!(file.load().unwrap().is_none());
         let sim = Sim::default_node();
         file.save(&sim).unwrap();

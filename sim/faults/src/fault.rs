@@ -69,7 +69,7 @@ impl Fault {
     }
 
     /// Counts the call if it matches, and returns whether it is one of those to disturb.
-    pub(crate) fn chooses(&self, call: &Call) -> bool {
+    pub fn chooses(&self, call: &Call) -> bool {
         let mut state = self.state();
         if !(self.matches)(call) {
             return false;
@@ -80,7 +80,7 @@ impl Fault {
     }
 
     /// Records that the call is disturbed.
-    pub(crate) fn hit(&self, call: &Call) {
+    pub fn hit(&self, call: &Call) {
         let mut state = self.state();
         state.hits += 1;
         state.last_hit = Some(call.clone());

@@ -34,10 +34,6 @@ pub trait Layer: Send + Sync + 'static {
         self.around(|| node.device_interfaces(class))
     }
 
-    fn reenumerate(&self, node: &dyn Os, interface: &U16Str) -> OsResult<()> {
-        self.around(|| node.reenumerate(interface))
-    }
-
     fn volumes(&self, node: &dyn Os) -> OsResult<Vec<U16String>> {
         self.around(|| node.volumes())
     }
@@ -70,10 +66,6 @@ pub trait Layer: Send + Sync + 'static {
         self.around(|| handle.control(code, input, output))
     }
 
-    fn query(&self, handle: &dyn Handle, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
-        self.around(|| handle.query(class, output))
-    }
-
     fn set(&self, handle: &dyn Handle, class: FileInfo, input: &[u8]) -> OsResult<()> {
         self.around(|| handle.set(class, input))
     }
@@ -92,10 +84,6 @@ pub trait Layer: Send + Sync + 'static {
 
     fn read(&self, handle: &dyn Handle, offset: u64, output: &mut [u8]) -> OsResult<usize> {
         self.around(|| handle.read(offset, output))
-    }
-
-    fn flush(&self, handle: &dyn Handle) -> OsResult<()> {
-        self.around(|| handle.flush())
     }
 
     fn close(&self, handle: Box<dyn Handle>) {
@@ -146,7 +134,7 @@ impl<L: Layer> Os for Layered<L> {
     }
 
     fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
-        self.layer.reenumerate(&*self.node, interface)
+        self.layer.around(|| self.node.reenumerate(interface))
     }
 
     fn volumes(&self) -> OsResult<Vec<U16String>> {
@@ -256,7 +244,7 @@ impl<L: Layer> Handle for LayeredHandle<L> {
     }
 
     fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
-        self.layer.query(self.handle(), class, output)
+        self.layer.around(|| self.handle().query(class, output))
     }
 
     fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
@@ -288,7 +276,7 @@ impl<L: Layer> Handle for LayeredHandle<L> {
     }
 
     fn flush(&self) -> OsResult<()> {
-        self.layer.flush(self.handle())
+        self.layer.around(|| self.handle().flush())
     }
 }
 

@@ -22,7 +22,6 @@
 
 mod corruption;
 mod fault;
-mod fault_set;
 mod layer;
 mod probe;
 mod race;
@@ -30,7 +29,6 @@ mod trace;
 
 pub use corruption::{CorruptedAnswer, CorruptingOs, Corruption};
 pub use fault::{Fault, When};
-pub use fault_set::FaultSet;
 pub use layer::{Layer, Layered};
 pub use probe::{Call, FaultAction, Outcome, PRIMITIVES, Probe, Probed, matches};
 pub use race::Race;

@@ -121,9 +121,16 @@ impl SharedState {
         self.changed.notify_all();
     }
 
-    /// Advances the simulated time by `span`.
+    /// Advances the simulated time by `span`, in each mode.
     pub(crate) fn advance(&self, span: Duration) {
-        self.with_callbacks(|state| state.advance_to(state.now + span));
+        let mut guard = self.lock();
+        if let ClockMode::Real(_, then) = &mut guard.mode {
+            *then += span;
+        }
+        let now = guard.state.now + span;
+        guard.state.advance_to(now);
+        self.release(guard);
+        self.changed.notify_all();
     }
 
     /// Waits until `ready` returns a value, at most until `deadline`.

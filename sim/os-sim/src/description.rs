@@ -1,6 +1,7 @@
 //! The description of a node, which a node file in TOML contains and the builder collects.
 
 mod check;
+mod difference;
 mod from_description;
 mod from_state;
 pub(crate) mod quantity;
@@ -87,6 +88,13 @@ pub struct DiskDescription {
     pub read_only: bool,
     /// The partition table and partitions.
     pub content: Content,
+    /// The GPT identifier of the disk, whose first eight digits are the signature of an MBR. Default: a generated one.
+    /// Windows leaves the second of two disks with one signature offline.
+    pub signature: Option<Uuid>,
+    /// The number of a disk that is described earlier, or is attached, with whose signature, partitions and files this disk
+    /// begins: as a restored snapshot or a clone does.
+    #[serde(skip_serializing)]
+    pub copy_of: Option<u32>,
     /// The file system on the volume, such as `NTFS`. On a raw disk a file system that Windows does not know, such as `ext4`.
     pub file_system: Option<String>,
     /// The size of the file system in bytes, if it is smaller than the partition because growing it was interrupted.
@@ -267,6 +275,8 @@ impl Default for DiskDescription {
             offline_again: 0,
             read_only: false,
             content: Content::Raw,
+            signature: None,
+            copy_of: None,
             file_system: None,
             file_system_size: None,
             partition_size: None,

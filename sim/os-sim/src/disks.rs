@@ -186,6 +186,21 @@ impl Disk {
         self.attributes & DiskAttributes::OFFLINE != 0
     }
 
+    /// Returns the GPT identifier or the MBR signature.
+    pub(crate) fn signature(&self) -> Option<u128> {
+        match self.layout {
+            Layout::Gpt { id, .. } => Some(id.as_u128()),
+            Layout::Mbr { signature } => Some(signature.into()),
+            Layout::Raw | Layout::Superfloppy => None,
+        }
+    }
+
+    /// Makes the disk offline, also for the storage provider.
+    pub(crate) fn take_offline(&mut self) {
+        self.attributes |= DiskAttributes::OFFLINE;
+        self.provider_cache.attributes = self.attributes;
+    }
+
     pub(crate) fn is_read_only(&self) -> bool {
         self.attributes & DiskAttributes::READ_ONLY != 0
     }

@@ -5,7 +5,7 @@
 //! This module does not change disks: a call that attaches or detaches logical units returns an [`Effect`] for its caller
 //! to apply. The caller also checks that the Microsoft iSCSI service runs and that no disk to be detached is in use.
 
-mod wmi_classes;
+pub(crate) mod wmi_classes;
 
 use std::collections::BTreeSet;
 use std::fmt;

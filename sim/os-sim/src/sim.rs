@@ -5,7 +5,8 @@ mod additions;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::{Clock, OsError, Time};
+use os::abi::DiskAttributes;
+use os::{Clock, OsError, Time, Uuid};
 
 use crate::clock::timing::Timing;
 use crate::clock::{ClockMode, SharedState};
@@ -17,6 +18,7 @@ use crate::iscsi::Portal;
 use crate::process::Process;
 use crate::registry::Registry;
 use crate::state::{Event, State};
+use crate::wmi::storage_jobs::FormatArguments;
 
 /// A simulated Windows node, as one process on it sees it through [`os::Os`]. Clones are the same process.
 ///
@@ -109,15 +111,13 @@ impl Sim {
     #[must_use]
     pub fn fast(self) -> Self {
         self.with(|state| {
-            state.timing = Timing::NONE;
+            state.set_timing(Timing::NONE);
             for service in &mut state.services.services {
                 service.start_takes = Duration::ZERO;
                 service.stop_takes = Duration::ZERO;
             }
             state.smb.servers.iter_mut().for_each(|server| server.answer_takes = Duration::ZERO);
             state.iscsi.portals.iter_mut().for_each(|portal| portal.answer_takes = Duration::ZERO);
-            state.smb.timeout = Duration::ZERO;
-            state.iscsi.timeout = Duration::ZERO;
         });
         self
     }
@@ -134,7 +134,11 @@ impl Sim {
 
     /// Changes how long operations take.
     pub fn set_timing(&self, change: impl FnOnce(&mut Timing)) {
-        self.with(|state| change(&mut state.timing));
+        self.with(|state| {
+            let mut timing = state.timing;
+            change(&mut timing);
+            state.set_timing(timing);
+        });
     }
 
     /// Attaches a disk and returns its number. If it is not `detected`, Windows shows it after the next rescan.
@@ -176,6 +180,27 @@ impl Sim {
             let disk = state.unplugged.remove(&handle)?;
             Some(state.reattach(disk, detected))
         })
+    }
+
+    /// Formats a volume with NTFS, as another program does. Its files are lost. Returns false if the volume does not exist.
+    pub fn format(&self, volume: Uuid) -> bool {
+        let ntfs = FormatArguments { volume, kind: "NTFS".to_owned(), label: String::new(), cluster_size: None };
+        self.with(|state| state.format(&ntfs) == 0)
+    }
+
+    /// Sets whether a disk is read-only, as another program does.
+    pub fn set_disk_read_only(&self, number: u32, read_only: bool) {
+        self.with(|state| {
+            let Some(device) = state.device(number) else { return };
+            let bit = if read_only { DiskAttributes::READ_ONLY } else { 0 };
+            let attributes = state.disks[&device].attributes & !DiskAttributes::READ_ONLY | bit;
+            state.set_attributes(device, attributes);
+        });
+    }
+
+    /// Returns the names of the services.
+    pub fn service_names(&self) -> Vec<String> {
+        self.with(|state| state.services.services.iter().map(|service| service.name.clone()).collect())
     }
 
     /// Sets the error of requests to a device that was removed. Default: `DEV_NOT_EXIST`.
@@ -236,6 +261,13 @@ impl Sim {
     /// Sets whether a policy forbids storing credentials. Creating a persistent mapping with credentials then fails.
     pub fn set_stored_credentials_forbidden(&self, forbidden: bool) {
         self.with(|state| state.smb.forbids_stored_credentials = forbidden);
+    }
+
+    /// Restarts the node like [`Self::reboot`], and gives each disk except the system disk the number of another one.
+    /// Different seeds give different numbers, as far as there are as many.
+    pub fn reboot_with_other_disk_numbers(&self, seed: u64) {
+        self.with(|state| state.renumber_disks(seed));
+        self.reboot();
     }
 
     /// Restarts the node: closes all handles, drops all jobs and volatile registry keys, disconnects the SMB mappings and

@@ -402,7 +402,7 @@ impl Mapping {
     }
 }
 
-static METHODS: [Method; 2] = [
+pub(crate) static METHODS: [Method; 2] = [
     method(
         GLOBAL_MAPPING,
         "Create",

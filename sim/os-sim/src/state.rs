@@ -108,6 +108,13 @@ impl fmt::Debug for State {
 }
 
 impl State {
+    /// Sets how long operations take.
+    pub(crate) fn set_timing(&mut self, timing: Timing) {
+        self.timing = timing;
+        self.smb.timeout = timing.smb_timeout;
+        self.iscsi.timeout = timing.iscsi_timeout;
+    }
+
     /// Returns a number that was never returned before.
     pub(crate) fn fresh(&mut self) -> u64 {
         self.counter += 1;
@@ -235,9 +242,17 @@ impl State {
             self.dismount(device);
             return;
         }
-        if was_offline && disk.offline_again > 0 {
-            disk.offline_again -= 1;
-            self.schedule(POLICY_DELAY, Event::PolicyTakesOffline(device));
+        if was_offline {
+            let is_read_only = disk.is_read_only();
+            let is_policy = disk.offline_again > 0;
+            disk.offline_again = disk.offline_again.saturating_sub(1);
+            let collides = self.collides(device);
+            if collides && !is_read_only {
+                self.give_new_signature(device);
+            }
+            if is_policy || collides && is_read_only {
+                self.schedule(POLICY_DELAY, Event::PolicyTakesOffline(device));
+            }
         }
         self.announce_volumes(device);
     }

@@ -190,9 +190,9 @@ impl Sim {
     }
 
     /// Returns the file, directory or link at a Win32 path. A link in the last component is not followed.
-    pub fn entry(&self, path: &str) -> OsResult<FileView> {
+    pub fn entry(&self, path: &str, follow: bool) -> OsResult<FileView> {
         self.external().with(|state| {
-            let record = state.record_at(path, false)?;
+            let record = state.record_at(path, follow)?;
             Ok(view_of(record.name.to_string(), record))
         })
     }

@@ -15,7 +15,7 @@ use os::{CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, Pending
 
 use crate::clock::SharedState;
 use crate::files::handles::{Object, Opened};
-use crate::iscsi::Associated;
+use crate::iscsi::{self, Associated};
 use crate::smb;
 use crate::state::{Callback, FsId, State};
 use crate::wmi::method_call::{instance, returned};
@@ -41,6 +41,12 @@ const ADDRESSES: [&str; 2] = ["10.240.0.4", "fe80::d4"];
 
 /// `SERVICE_RUNNING`.
 const RUNNING: u32 = 4;
+
+/// Returns whether a class of WMI on the node has a method, such as `MSFT_Volume.Format`.
+pub fn has_method(name: &str) -> bool {
+    let tables = [&msft_storage::METHODS[..], &smb::METHODS, &iscsi::wmi_classes::METHODS];
+    tables.into_iter().flatten().any(|method| name.split_once('.') == Some((method.class, method.name)))
+}
 
 impl State {
     fn query(&mut self, namespace: Namespace, text: &str) -> OsResult<Vec<Instance>> {

@@ -165,6 +165,38 @@ fn the_reference_has_every_key_that_the_parser_accepts_and_no_other() {
 }
 
 #[test]
+fn what_does_not_fit_together_is_refused_with_the_object() {
+    let volume =
+        "[[disk]]\nsize = \"1 GiB\"\ncontent = \"partitioned\"\nvolume_id = \"12345678-1234-1234-1234-123456789abc\"\n";
+    for (file, reason) in [
+        ("[[disk]]\nsize = -5\n".to_owned(), "line 2: use a number that is not negative, or a text"),
+        (volume.repeat(2), "disk 2: another volume has the volume_id 12345678"),
+        ("[[disk]]\nsize = \"1 GiB\"\ncopy_of = 7\n".to_owned(), "disk 1: copy_of 7: no such disk"),
+        (format!("{volume}[[disk]]\nsize = \"1 MiB\"\ncopy_of = 1\n"), "the size must be"),
+        (format!("{volume}[[disk]]\nsize = \"8 MiB\"\ncopy_of = 1\n"), "copy_of 1: the original is larger"),
+        (
+            "[[disk]]\nsize = \"1 GiB\"\n[[file]]\nkind = \"mount\"\npath = 'C:\\a'\ndisk = 1\n".to_owned(),
+            r"disk 1, which is to be mounted at C:\a, has no volume",
+        ),
+    ] {
+        let error = Sim::from_toml(&file).expect_err(reason).to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn the_disks_of_clouds_are_valid() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../csi-proxy-sim/clouds");
+    let mut files = 0;
+    for file in std::fs::read_dir(folder).expect("the folder") {
+        let sim = created(&std::fs::read_to_string(file.expect("an entry").path()).expect("a file"));
+        assert!(sim.disks().len() > 2);
+        files += 1;
+    }
+    assert_eq!(files, 4);
+}
+
+#[test]
 fn the_node_files_of_the_reference_are_valid() {
     let reference = include_str!("../../csi-proxy-sim/node-file.md");
     let blocks: Vec<&str> = reference.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();

@@ -123,7 +123,7 @@ fn on_linux(options: &Options, scratch: &Path) -> Result<[Racer; 3], Box<dyn Err
     };
     let root = Path::new("--root");
     Ok([
-        racer("csi-proxy", vec![&options.simulator, Path::new("--node"), &options.node]),
+        racer("csi-proxy", vec![&options.simulator, Path::new("--direct"), Path::new("--node"), &options.node]),
         racer("grpc-go", vec![&options.grpc_go, root, scratch]),
         racer("tonic", vec![&this, Path::new("serve"), root, scratch]),
     ])

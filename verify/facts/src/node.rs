@@ -169,6 +169,11 @@ pub trait TestNode {
         missing("a disk that a check can attach")
     }
 
+    /// Attaches a copy of a disk, with its partition table.
+    fn copy_of(&self, _: TestDisk) -> TestDisk {
+        missing("a copy of a disk that a check can attach")
+    }
+
     /// Removes a disk without warning, as when its cable is pulled.
     fn remove_disk(&self, _: TestDisk) -> RemovedDisk<'_> {
         missing("a disk that a check can remove")

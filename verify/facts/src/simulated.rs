@@ -162,6 +162,12 @@ impl TestNode for SimulatedNode {
         TestDisk { number }
     }
 
+    fn copy_of(&self, disk: TestDisk) -> TestDisk {
+        TestDisk {
+            number: self.attach(&DiskDescription { copy_of: Some(disk.number), ..DiskDescription::new(10 * GIB) }),
+        }
+    }
+
     fn remove_disk(&self, disk: TestDisk) -> RemovedDisk<'_> {
         let detached = self.sim.detach_disk(disk.number).expect("the disk is attached");
         let connect = move || {

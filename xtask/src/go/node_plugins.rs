@@ -10,13 +10,13 @@ use crate::windows::driver::Node;
 use crate::{Error, workspace};
 
 /// Builds the plugins and tests them with Unix sockets. csi-proxy-sim has been built.
-pub(super) fn test() -> Result<Summary, Error> {
+pub(super) fn test(flags: &[&str]) -> Result<Summary, Error> {
     let Some(go) = build_go("")? else { return Ok(Summary::failed("the example node plugin in Go does not build")) };
     if !process::succeeds(&mut workspace::cargo_for_example("build"))? {
         return Ok(Summary::failed("the example node plugin in Rust does not build"));
     }
     let rust = workspace::target().join("debug/node-plugin-rust");
-    Ok(run_tests(&[], &format!("Go={},Rust={}", go.display(), rust.display())))
+    Ok(run_tests(flags, &format!("Go={},Rust={}", go.display(), rust.display())))
 }
 
 /// Tests the plugin in Go as a Windows program with named pipes.
@@ -24,7 +24,7 @@ pub(super) fn test_windows_program() -> Result<Summary, Error> {
     let Some(go) = build_go("windows")? else {
         return Ok(Summary::failed("the example node plugin in Go does not build for Windows"));
     };
-    let node = match Node::start(Some(&source().join("node.toml")), "-v=0")? {
+    let node = match Node::start(Some(&source().join("node.toml")), "-v=0", &[])? {
         Ok(node) => node,
         Err(missing) => return Ok(Summary::skipped("example node plugin under Wine", &missing)),
     };
@@ -41,7 +41,7 @@ pub(super) fn test_windows_program() -> Result<Summary, Error> {
 /// Runs the tests with these plugins, each given as its name and its program or address.
 fn run_tests(flags: &[&str], plugins: &str) -> Summary {
     let mut tests = Command::new("go");
-    tests.current_dir(source()).args(["test", "-count=1", "-v"]).args(flags).arg(".");
+    tests.current_dir(source()).args(["test", "-count=1", "-v", "."]).args(flags);
     tests.env("CSI_PROXY_SIM", workspace::target().join("debug/csi-proxy-sim")).env("CSI_NODE_PLUGINS", plugins);
     Summary::of_tests(&mut tests)
 }

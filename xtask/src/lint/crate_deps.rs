@@ -29,7 +29,7 @@ const FOLDERS: [(&str, &[&str]); 4] =
 
 /// The libraries of the first two folders, each with the packages it depends on. Packages with a program are not
 /// listed: they choose among all libraries.
-const LIBRARIES: [(&str, &[&str]); 13] = [
+const LIBRARIES: [(&str, &[&str]); 14] = [
     ("crates/api", &[]),
     ("crates/authority-filter", &[]),
     ("crates/client", &["crates/api", "crates/transport"]),
@@ -43,6 +43,7 @@ const LIBRARIES: [(&str, &[&str]); 13] = [
     ("crates/transport", &[]),
     ("sim/faults", &["crates/os"]),
     ("sim/os-sim", &["crates/os"]),
+    ("sim/simtest", &["crates/client", "crates/transport"]),
 ];
 
 /// Returns the dependencies between these packages.

@@ -43,6 +43,7 @@ fn missing_metadata(package: &Package) -> impl Iterator<Item = &'static str> {
     let keys = [
         ("description", package.description.is_some()),
         ("license", package.license.is_some()),
+        ("LICENSE", folder.join("LICENSE").is_file()),
         ("documentation", package.documentation.is_some()),
         ("readme", package.readme.as_ref().is_some_and(|readme| folder.join(readme).is_file())),
         ("keywords", !package.keywords.is_empty()),

@@ -17,6 +17,9 @@ pub(crate) struct Options {
     /// The file that describes the node, instead of the built-in one
     #[arg(long)]
     node: Option<PathBuf>,
+    /// Also serve the node and its control API at this TCP address, such as 127.0.0.1:9900, for tests that run on Linux
+    #[arg(long)]
+    listen: Option<String>,
     /// The driver and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     driver: Vec<OsString>,
@@ -25,7 +28,8 @@ pub(crate) struct Options {
 /// Runs the driver until it ends, and returns whether it succeeded.
 pub(super) fn run(options: &Options) -> Result<bool, Error> {
     // The log has a line for each call of the driver.
-    let node = Node::start(options.node.as_deref(), "-v=2")??;
+    let flags: Vec<_> = options.listen.iter().map(|address| format!("-listen={address}")).collect();
+    let node = Node::start(options.node.as_deref(), "-v=2", &flags)??;
     let mut driver = node.command(&options.driver[0]);
     Ok(process::succeeds(driver.args(&options.driver[1..]))?)
 }
@@ -38,8 +42,9 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Builds and starts csi-proxy-sim.exe with this flag for its log, and waits until it serves. The inner error states what is missing here.
-    pub(crate) fn start(file: Option<&Path>, log: &str) -> Result<Result<Self, String>, Error> {
+    /// Builds and starts csi-proxy-sim.exe with this flag for its log and further flags, and waits until it serves. The inner
+    /// error states what is missing here.
+    pub(crate) fn start(file: Option<&Path>, log: &str, flags: &[String]) -> Result<Result<Self, String>, Error> {
         let program = match simulator() {
             Ok(program) => program,
             Err(NoDaemon::NoCompiler(missing)) => return Ok(Err(missing)),
@@ -52,7 +57,7 @@ impl Node {
             Err(missing) => return Ok(Err(missing)),
         };
         let mut command = command(prefix.as_ref(), program);
-        command.arg(log).args(file.map(|_| "-node")).args(file);
+        command.arg(log).args(flags).args(file.map(|_| "-node")).args(file);
         process::print(&command);
         let mut simulator = KillOnDrop(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?);
         let output = simulator.0.stdout.take().ok_or("csi-proxy-sim has no standard output")?;
@@ -71,5 +76,10 @@ impl Node {
 }
 
 fn command(prefix: Option<&wine::Prefix>, program: impl AsRef<Path>) -> Command {
-    prefix.map_or_else(|| Command::new(program.as_ref()), |prefix| prefix.command(program.as_ref()))
+    let Some(prefix) = prefix else { return Command::new(program.as_ref()) };
+    // A harness may signal this process alone, which then ends without dropping anything. Linux ends the programs with it.
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]).arg(prefix.loader()).arg(program.as_ref());
+    prefix.enter(&mut command);
+    command
 }

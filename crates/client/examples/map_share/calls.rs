@@ -26,16 +26,18 @@ pub(crate) async fn stage(
     if let Some((parent, _)) = staging.rsplit_once('\\') {
         files.mkdir(parent).await?;
     }
-    // Kubelet may have created a directory there; the link takes its place.
+    // A link of an earlier attempt, or a directory that kubelet has created. This fails if the directory has contents.
     if files.path_exists(staging).await? {
-        files.rmdir(staging, true).await?;
+        files.rmdir(staging).await?;
     }
     client.smb().new_smb_global_mapping(share, Some(staging), Some(credentials)).await
 }
 
 /// NodeUnstageVolume: removes the link and the mapping. A plugin must keep the mapping while other volumes use the share.
 pub(crate) async fn unstage(client: &Client, share: &str, staging: &str) -> Result<(), Error> {
-    client.filesystem().rmdir(staging, true).await?;
+    if client.filesystem().path_exists(staging).await? {
+        client.filesystem().rmdir(staging).await?;
+    }
     match client.smb().remove_smb_global_mapping(share).await {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed,

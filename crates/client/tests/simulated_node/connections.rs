@@ -1,14 +1,18 @@
 //! Connections that break, hang or are missing.
 
+use std::fs;
+use std::future;
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use csi_proxy_client::ErrorKind;
+use csi_proxy_client::{Client, DiskNumber, ErrorKind};
 use faults::{Call, FaultAction, Probe, Probed};
 use storage_ops::{Config, Node};
 use tokio::io::copy_bidirectional;
+use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::AbortHandle;
 use tokio::time::{resume, sleep, timeout};
@@ -19,7 +23,7 @@ use super::daemon::{Daemon, Sockets};
 use super::node::node;
 
 /// Far longer than any step takes; a test that waits this long hangs.
-const HANG_TIMEOUT: Duration = Duration::from_mins(1);
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 const DIRECTORY: &str = r"C:\var\lib\kubelet\disturbed";
 
@@ -32,7 +36,7 @@ async fn calls_go_on_after_the_daemon_has_restarted() {
     first.stop().await;
     let _second = Daemon::on(&sim, &sockets);
     assert!(client.filesystem().path_exists(DIRECTORY).await.unwrap());
-    client.filesystem().rmdir(DIRECTORY, false).await.unwrap();
+    client.filesystem().rmdir(DIRECTORY).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -57,6 +61,40 @@ async fn a_node_without_a_daemon_is_unavailable() {
     assert!(error.message().contains("csi-proxy-disk-v1.sock: csi-proxy does not run on the node"), "{error}");
 }
 
+#[tokio::test]
+async fn a_connector_replaces_the_endpoints_and_without_retries_each_call_connects_once() {
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let connect = {
+        let attempts = Arc::clone(&attempts);
+        move |pipe: &'static str| {
+            attempts.fetch_add(1, Ordering::SeqCst);
+            future::ready(Err::<UnixStream, _>(io::Error::other(format!("no {pipe} today"))))
+        }
+    };
+    let error = Client::builder().connector(connect).without_retries().build().disk().rescan().await.unwrap_err();
+    assert_eq!((error.kind(), attempts.load(Ordering::SeqCst)), (ErrorKind::Unavailable, 1));
+    assert_eq!(error.message(), "cannot connect to csi-proxy-disk-v1: no csi-proxy-disk-v1 today");
+}
+
+#[tokio::test(start_paused = true)]
+async fn repetitions_and_connections_are_logged() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let writer = Arc::new(log.reopen().unwrap());
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(writer).finish();
+    let _subscriber = tracing::subscriber::set_default(subscriber);
+    let client = sockets.client();
+    client.disk().rescan().await.unwrap_err();
+    resume();
+    let _daemon = Daemon::on(&sim, &sockets);
+    client.disk().rescan().await.unwrap();
+    let log = fs::read_to_string(log.path()).unwrap();
+    let count = |text: &str| log.lines().filter(|line| line.contains(text)).count();
+    assert_eq!(count("repeating a call of csi-proxy"), 4, "{log}");
+    assert_eq!(count("connected to csi-proxy"), 1, "{log}");
+    assert!(log.contains("Rescan failed: nothing serves"), "{log}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_first_calls_share_one_connection() {
     let (sim, front, behind) = (node(), Sockets::new(), Sockets::new());
@@ -67,7 +105,7 @@ async fn concurrent_first_calls_share_one_connection() {
     let calls: Vec<_> = (0..16)
         .map(|_| {
             let disks = client.disk();
-            tokio::spawn(async move { disks.get_disk_stats(1).await })
+            tokio::spawn(async move { disks.get_disk_stats(DiskNumber(1)).await })
         })
         .collect();
     for call in calls {

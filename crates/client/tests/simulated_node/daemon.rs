@@ -1,6 +1,8 @@
 //! Daemons on a simulated node, and the folder of their sockets.
 
+use std::collections::HashMap;
 use std::fs;
+use std::future;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use transport::address::{Address, Location};
 use transport::listener::{Listener, bind};
+use transport::memory;
 
 /// The folder of the sockets, which outlives each daemon.
 pub(crate) struct Sockets(TempDir);
@@ -65,9 +68,24 @@ impl Daemon {
         sockets: &Sockets,
         open: impl FnMut(&Address) -> io::Result<L>,
     ) -> Self {
-        let endpoints =
-            Endpoint::open(&Location::Directory(sockets.folder()), EndpointSpec::of(&Group::ALL, false), open)
-                .expect("all endpoints");
+        Self::at(node, &Location::Directory(sockets.folder()), open)
+    }
+
+    /// Starts a daemon in memory. Returns the daemon and a client that makes each call once.
+    pub(crate) fn in_memory(node: Node) -> (Self, Client) {
+        let mut dialers = HashMap::new();
+        let daemon = Self::at(node, &Location::NamedPipes, |address| {
+            let (dialer, endpoint) = memory::endpoint(address.clone());
+            dialers.insert(address.name().to_owned(), dialer);
+            Ok(endpoint)
+        });
+        let dialers = Arc::new(dialers);
+        let connect = move |pipe: &'static str| future::ready(dialers[pipe].connect());
+        (daemon, Client::builder().connector(connect).without_retries().build())
+    }
+
+    fn at<L: Listener>(node: Node, location: &Location, open: impl FnMut(&Address) -> io::Result<L>) -> Self {
+        let endpoints = Endpoint::open(location, EndpointSpec::of(&Group::ALL, false), open).expect("all endpoints");
         let server = Arc::new(Server::new(Arc::new(Executor::new(Arc::new(node))), Limits::default()));
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn({

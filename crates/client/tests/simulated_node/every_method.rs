@@ -1,14 +1,20 @@
 //! Every method, called with arguments with which it succeeds.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU64;
+use std::slice;
 
 use api::GROUP_VERSIONS;
 use csi_proxy_client::{
-    Authentication, Client, Credentials, DiskState, ErrorKind, ServiceStatus, StartType, TargetPortal,
+    Authentication, Client, Credentials, DiskNumber, DiskState, ErrorKind, ServiceStatus, StartType, Symlink,
+    TargetPortal, VolumeId,
 };
 
 use super::daemon::{Daemon, Sockets};
 use super::node::{IQN, PORTAL, node};
+
+/// The disk that is raw at first.
+const DISK: DiskNumber = DiskNumber(1);
 
 const KUBELET: &str = r"C:\var\lib\kubelet";
 
@@ -18,7 +24,7 @@ async fn every_method_of_every_group_succeeds() {
     let daemon = Daemon::on(&sim, &sockets);
     let client = sockets.client();
     disk(&client).await;
-    volume(&client, &sim.volume_on(2).expect("disk 2 is partitioned").name()).await;
+    volume(&client, &VolumeId::new(sim.volume_on(2).expect("disk 2 is partitioned").name())).await;
     filesystem(&client).await;
     iscsi(&client).await;
     smb(&client).await;
@@ -38,42 +44,42 @@ async fn every_method_of_every_group_succeeds() {
 async fn disk(client: &Client) {
     let disks = client.disk();
     let locations = disks.list_disk_locations().await.unwrap();
-    let location = &locations[&1];
+    let location = &locations[&DISK];
     assert_eq!((&*location.adapter, &*location.bus), ("3", ""));
     assert_eq!((&*location.target, &*location.lun), ("0", "1"));
     let ids = disks.list_disk_ids().await.unwrap();
-    assert_eq!((&*ids[&1].page83, &*ids[&1].serial_number), ("Google  pvc-x", "vol0abc_00000001."));
-    assert_eq!(disks.get_disk_stats(1).await.unwrap(), 10 << 30);
+    assert_eq!((&*ids[&DISK].page83, &*ids[&DISK].serial_number), ("Google  pvc-x", "vol0abc_00000001."));
+    assert_eq!(disks.get_disk_stats(DISK).await.unwrap(), 10 << 30);
     disks.rescan().await.unwrap();
-    disks.partition_disk(1).await.unwrap();
+    disks.partition_disk(DISK).await.unwrap();
     for state in [DiskState::Offline, DiskState::Online] {
-        disks.set_disk_state(1, state).await.unwrap();
-        assert_eq!(disks.get_disk_state(1).await.unwrap(), state);
+        disks.set_disk_state(DISK, state).await.unwrap();
+        assert_eq!(disks.get_disk_state(DISK).await.unwrap(), state);
     }
 
-    let error = disks.get_disk_stats(9).await.unwrap_err();
+    let error = disks.get_disk_stats(DiskNumber(9)).await.unwrap_err();
     assert_eq!((error.kind(), error.rpc()), (ErrorKind::NotFound, "GetDiskStats"));
     assert!(error.message().contains("disk 9") && error.call_number().is_some() && !error.is_retryable(), "{error}");
 }
 
-async fn volume(client: &Client, id: &str) {
+async fn volume(client: &Client, id: &VolumeId) {
     let volumes = client.volume();
     let target = &format!(r"{KUBELET}\plugins\mine");
-    assert_eq!(volumes.list_volumes_on_disk(2, None).await.unwrap(), [id]);
-    let partitioned = volumes.list_volumes_on_disk(2, Some(2)).await.unwrap();
-    assert_eq!(partitioned, [id], "partition 1 is the reserved one");
+    assert_eq!(volumes.list_volumes_on_disk(DiskNumber(2), None).await.unwrap(), slice::from_ref(id));
+    let partitioned = volumes.list_volumes_on_disk(DiskNumber(2), Some(2)).await.unwrap();
+    assert_eq!(partitioned, slice::from_ref(id), "partition 1 is the reserved one");
     assert!(!volumes.is_volume_formatted(id).await.unwrap());
     volumes.format_volume(id).await.unwrap();
     assert!(volumes.is_volume_formatted(id).await.unwrap());
     let error = volumes.get_volume_id_from_target_path(target).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     volumes.mount_volume(id, target).await.unwrap();
-    assert_eq!(volumes.get_volume_id_from_target_path(target).await.unwrap(), id);
-    assert_eq!(volumes.get_closest_volume_id_from_target_path(target).await.unwrap(), id);
-    assert_eq!(volumes.get_disk_number_from_volume_id(id).await.unwrap(), 2);
+    assert_eq!(volumes.get_volume_id_from_target_path(target).await.unwrap(), *id);
+    assert_eq!(volumes.get_closest_volume_id_from_target_path(target).await.unwrap(), *id);
+    assert_eq!(volumes.get_disk_number_from_volume_id(id).await.unwrap(), DiskNumber(2));
     volumes.write_volume_cache(id).await.unwrap();
-    volumes.resize_volume(id, 0).await.unwrap();
-    assert_eq!(volumes.resize_volume(id, u64::MAX).await.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    volumes.resize_volume(id, None).await.unwrap();
+    assert_eq!(volumes.resize_volume(id, Some(NonZeroU64::MAX)).await.unwrap_err().kind(), ErrorKind::InvalidArgument);
     let stats = volumes.get_volume_stats(id).await.unwrap();
     assert!(stats.total_bytes > 9 << 30 && stats.used_bytes < stats.total_bytes, "{stats:?}");
     client.filesystem().rmdir_contents(target).await.unwrap();
@@ -87,14 +93,14 @@ async fn filesystem(client: &Client) {
     files.mkdir(directory).await.unwrap();
     assert!(files.path_exists(directory).await.unwrap());
     assert!(!files.is_symlink(directory).await.unwrap());
-    files.create_symlink(directory, link).await.unwrap();
+    files.create_symlink(Symlink { path: link, leads_to: directory }).await.unwrap();
     assert!(files.is_symlink(link).await.unwrap());
-    files.rmdir(link, false).await.unwrap();
+    files.rmdir(link).await.unwrap();
     assert!(!files.path_exists(link).await.unwrap());
     files.mkdir(&format!(r"{directory}\inner")).await.unwrap();
-    assert_eq!(files.rmdir(directory, false).await.unwrap_err().kind(), ErrorKind::FailedPrecondition);
+    assert_eq!(files.rmdir(directory).await.unwrap_err().kind(), ErrorKind::FailedPrecondition);
     files.rmdir_contents(directory).await.unwrap();
-    files.rmdir(directory, true).await.unwrap();
+    files.rmdir_all(directory).await.unwrap();
     assert!(!files.path_exists(directory).await.unwrap());
 }
 
@@ -102,14 +108,14 @@ async fn iscsi(client: &Client) {
     let iscsi = client.iscsi();
     let portal = TargetPortal::new(PORTAL);
     iscsi.add_target_portal(&portal).await.unwrap();
-    assert_eq!(iscsi.list_target_portals().await.unwrap(), std::slice::from_ref(&portal));
+    assert_eq!(iscsi.list_target_portals().await.unwrap(), slice::from_ref(&portal));
     assert_eq!(iscsi.discover_target_portal(&portal).await.unwrap(), [IQN]);
     let without_secret = iscsi.connect_target(&portal, IQN, Authentication::None).await;
     assert_eq!(without_secret.unwrap_err().kind(), ErrorKind::FailedPrecondition);
-    assert_eq!(iscsi.get_target_disks(&portal, IQN).await.unwrap(), [] as [u32; 0]);
+    assert_eq!(iscsi.get_target_disks(&portal, IQN).await.unwrap(), []);
     let credentials = Credentials { username: "initiator", password: "initiator-12" };
     iscsi.connect_target(&portal, IQN, Authentication::OneWayChap(credentials)).await.unwrap();
-    assert_eq!(iscsi.get_target_disks(&portal, IQN).await.unwrap(), [3]);
+    assert_eq!(iscsi.get_target_disks(&portal, IQN).await.unwrap(), [DiskNumber(3)]);
     iscsi.disconnect_target(&portal, IQN).await.unwrap();
     iscsi.remove_target_portal(&portal).await.unwrap();
     assert_eq!(iscsi.list_target_portals().await.unwrap(), []);
@@ -136,6 +142,6 @@ async fn system(client: &Client) {
     assert_eq!(service.status, ServiceStatus::Stopped);
     system.start_service("vds").await.unwrap();
     assert_eq!(system.get_service("vds").await.unwrap().status, ServiceStatus::Running);
-    system.stop_service("vds", true).await.unwrap();
+    system.stop_service_and_dependents("vds").await.unwrap();
     assert_eq!(system.get_service("vds").await.unwrap().status, ServiceStatus::Stopped);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use api::{Group, GroupVersion, Rpc};
-use csi_proxy_client::ErrorKind;
+use csi_proxy_client::{DiskNumber, EncodedRpc, ErrorKind};
 
 use super::daemon::{Daemon, Sockets};
 use super::node::node;
@@ -14,12 +14,12 @@ async fn each_call_uses_the_preferred_version_that_is_served_at_that_moment() {
     let daemon = Daemon::on(&sim, &sockets);
     sockets.hide("csi-proxy-disk-v1");
     let disks = sockets.client().disk();
-    disks.get_disk_stats(1).await.unwrap();
-    disks.get_disk_stats(1).await.unwrap();
+    disks.get_disk_stats(DiskNumber(1)).await.unwrap();
+    disks.get_disk_stats(DiskNumber(1)).await.unwrap();
     let calls = || ["v1.Disk", "v1beta3.Disk"].map(|service| daemon.calls(service, "GetDiskStats"));
     assert_eq!(calls(), [0, 2]);
     sockets.restore("csi-proxy-disk-v1");
-    disks.get_disk_stats(1).await.unwrap();
+    disks.get_disk_stats(DiskNumber(1)).await.unwrap();
     assert_eq!(calls(), [1, 2]);
 }
 
@@ -70,26 +70,29 @@ async fn encoded_calls_reach_the_versions_that_the_methods_do_not_use() {
     let (sim, sockets) = (node(), Sockets::new());
     let daemon = Daemon::on(&sim, &sockets);
     let client = sockets.client();
+    let disk_stats = EncodedRpc { group: "disk", versions: &["v1beta1"], name: "DiskStats" };
     // The field 1 of the request is the disk number as text, that of the response the size.
-    let response = client.call_encoded("disk", &["v1beta1"], "DiskStats", b"\x0a\x011".to_vec()).await.unwrap();
+    let response = client.call_encoded(disk_stats, b"\x0a\x011".to_vec()).await.unwrap();
     assert_eq!(response, [0x08, 0x80, 0x80, 0x80, 0x80, 0x28]); // 10 GiB
     assert_eq!(daemon.calls("v1beta1.Disk", "DiskStats"), 1);
     sockets.hide("csi-proxy-disk-v1");
-    client.call_encoded("disk", &["v1", "v1beta3"], "Rescan", Vec::new()).await.unwrap();
+    let rescan = EncodedRpc { group: "disk", versions: &["v1", "v1beta3"], name: "Rescan" };
+    client.call_encoded(rescan, Vec::new()).await.unwrap();
     assert_eq!((daemon.calls("v1.Disk", "Rescan"), daemon.calls("v1beta3.Disk", "Rescan")), (0, 1));
-    let error = client.call_encoded("disk", &["v1beta1"], "DiskStats", b"\x0a\x019".to_vec()).await.unwrap_err();
+    let error = client.call_encoded(disk_stats, b"\x0a\x019".to_vec()).await.unwrap_err();
     assert_eq!((error.kind(), error.rpc()), (ErrorKind::NotFound, "DiskStats"));
 }
 
 #[tokio::test]
 async fn an_encoded_call_of_an_rpc_that_does_not_exist_is_refused_before_it_is_sent() {
-    for (group, versions, rpc) in [
+    for (group, versions, name) in [
         ("disk", &["v1"][..], "DiskStats"),
         ("disk", &["v1", "v1alpha1"], "GetDiskStats"),
         ("disks", &["v1"], "Rescan"),
         ("disk", &[], "Rescan"),
     ] {
-        let error = Sockets::new().client().call_encoded(group, versions, rpc, Vec::new()).await.unwrap_err();
+        let rpc = EncodedRpc { group, versions, name };
+        let error = Sockets::new().client().call_encoded(rpc, Vec::new()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::{Arg, Command};
-use csi_proxy_client::{Client, DiskState, ErrorKind};
+use csi_proxy_client::{Client, DiskNumber, DiskState, ErrorKind};
 use serde_json::{Value, json};
 
 use super::Listing;
@@ -34,7 +34,7 @@ pub(super) fn command() -> Command {
 }
 
 /// Returns the disks with these numbers, or all.
-pub(crate) async fn fetch(asked: Option<BTreeSet<u32>>, client: &Client) -> Result<Listing, Failure> {
+pub(crate) async fn fetch(asked: Option<BTreeSet<DiskNumber>>, client: &Client) -> Result<Listing, Failure> {
     let disks = client.disk();
     let (ids, locations) = (disks.list_disk_ids().await?, disks.list_disk_locations().await?);
     let is_asked = asked.is_some();
@@ -65,7 +65,7 @@ pub(crate) async fn fetch(asked: Option<BTreeSet<u32>>, client: &Client) -> Resu
             |found| json!({ "adapter": found.adapter, "bus": found.bus, "target": found.target, "lun": found.lun }),
         );
         let row = json!({
-            "disk": number,
+            "disk": number.0,
             "state": listing.value_or_problem(&object, state),
             "size_bytes": size,
             "serial_number": ids.get(&number).map(|ids| ids.serial_number.as_str()),

@@ -54,7 +54,7 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
         }
         for target in targets {
             match iscsi.get_target_disks(&portal, &target).await {
-                Ok(disks) => row(target.into(), disks.into()),
+                Ok(disks) => row(target.into(), disks.iter().map(|disk| disk.0).collect()),
                 Err(error) => {
                     row(target.into(), Value::Null);
                     listing.problems.push(error.into());

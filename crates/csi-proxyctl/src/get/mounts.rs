@@ -49,8 +49,9 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
         let (mut volume, mut disk, mut state) = (Value::Null, Value::Null, Value::Null);
         match volumes.get_volume_id_from_target_path(path).await {
             Ok(id) => {
-                disk = listing.value_or_problem(path, volumes.get_disk_number_from_volume_id(&id).await);
-                (volume, state) = (id.into(), MOUNTED.into());
+                let number = volumes.get_disk_number_from_volume_id(&id).await.map(|disk| disk.0);
+                disk = listing.value_or_problem(path, number);
+                (volume, state) = (id.as_str().into(), MOUNTED.into());
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let is = |text| error.message().contains(text);

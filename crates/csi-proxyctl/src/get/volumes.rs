@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::{Arg, ArgAction, Command};
-use csi_proxy_client::{Client, DiskState, ErrorKind};
+use csi_proxy_client::{Client, DiskNumber, DiskState, ErrorKind};
 use serde_json::{Value, json};
 
 use super::Listing;
@@ -42,7 +42,7 @@ pub(super) fn command() -> Command {
 }
 
 /// Returns the volumes on the disks with these numbers, or on all.
-pub(crate) async fn fetch(asked: Option<BTreeSet<u32>>, client: &Client) -> Result<Listing, Failure> {
+pub(crate) async fn fetch(asked: Option<BTreeSet<DiskNumber>>, client: &Client) -> Result<Listing, Failure> {
     let is_asked = asked.is_some();
     let disks = if let Some(asked) = asked {
         asked
@@ -62,7 +62,7 @@ pub(crate) async fn fetch(asked: Option<BTreeSet<u32>>, client: &Client) -> Resu
 }
 
 /// Returns the volumes on a disk. `is_asked`: whether the disk was asked for by its number.
-async fn on_disk(disk: u32, is_asked: bool, client: &Client) -> Listing {
+async fn on_disk(disk: DiskNumber, is_asked: bool, client: &Client) -> Listing {
     let volumes = client.volume();
     let mut listing = Listing::default();
     let object = format!("disk {disk}");
@@ -92,17 +92,17 @@ async fn on_disk(disk: u32, is_asked: bool, client: &Client) -> Listing {
     };
     for volume in ids {
         let is_formatted = volumes.is_volume_formatted(&volume).await;
-        let formatted = listing.value_or_problem(&volume, is_formatted);
+        let formatted = listing.value_or_problem(volume.as_str(), is_formatted);
         let (mut size, mut used) = (Value::Null, Value::Null);
         if formatted == true {
             match volumes.get_volume_stats(&volume).await {
                 Ok(stats) => (size, used) = (stats.total_bytes.into(), stats.used_bytes.into()),
-                Err(error) => listing.add_problem(&volume, error),
+                Err(error) => listing.add_problem(volume.as_str(), error),
             }
         }
         listing.rows.push(json!({
-            "volume": volume,
-            "disk": disk,
+            "volume": volume.as_str(),
+            "disk": disk.0,
             "formatted": formatted,
             "size_bytes": size,
             "used_bytes": used,

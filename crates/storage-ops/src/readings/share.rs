@@ -1,11 +1,16 @@
 //! Whether a mapped share can be read, and if not, why.
 
+use std::time::Duration;
+
 use os::{Access, Open, Options, Os, OsError, OsResult};
 
 use crate::error::OperationResult;
 use crate::error_class::ErrorClass;
 use crate::node::run::Run;
 use crate::types::UncPath;
+
+/// An attempt that took this long has waited for a server that does not answer. A stale session fails at once.
+const ONE_TIME_OUT: Duration = Duration::from_secs(5);
 
 /// Why a mapped share cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +37,15 @@ fn is_evidence(code: OsError) -> bool {
 /// Reads the share and the directory on it that `remote` names. It suffices if one of them can be read.
 ///
 /// Makes up to three attempts: a refusal leads to the removal of the mapping, which breaks the open files of other
-/// pods, so a single error, which may be transient, is not enough.
+/// pods, so a single error, which may be transient, is not enough. An outage that took a time-out removes no mapping and
+/// is told at once.
 pub(crate) fn read(run: Run<'_>, remote: &UncPath) -> Result<(), Unreadable> {
     let attempt = |share_only| list(run.os(), remote, share_only);
+    let begin = run.clock().now();
     let Err(first) = attempt(true) else { return Ok(()) };
+    if ErrorClass::ServerUnreachable.contains(first) && run.clock().now() >= begin + ONE_TIME_OUT {
+        return Err(Unreadable::Other(first));
+    }
     match attempt(false) {
         Ok(()) => return Ok(()),
         // The user is not allowed to list the share, but the server reports that the directory does not exist.

@@ -303,6 +303,15 @@ fn a_mapping_that_cannot_be_read_is_kept() {
 }
 
 #[test]
+fn an_outage_of_the_server_of_a_mapping_costs_one_time_out() {
+    let sim = mapped_sim();
+    sim.set_smb_reachable("files", false);
+    let begin = sim.now();
+    refused(&node_on(&sim), &map(ONE, USER, "pw"), Kind::FailedPrecondition);
+    assert_eq!(sim.now(), begin + Duration::from_secs(30));
+}
+
+#[test]
 fn a_conflict_is_resolved_by_removing_unreadable_mappings_from_before_the_start() {
     let sim = restarted_sim();
     // The mapping of one is not readable any more, and two is mapped for the new user.

@@ -38,7 +38,13 @@ pub struct UnixEndpoint {
 /// Fails with `AddrInUse` if another daemon listens there, and with `PermissionDenied` if other users can enter the
 /// directory.
 pub fn bind(address: &Address) -> io::Result<UnixEndpoint> {
-    open(address).map_err(|error| io::Error::new(error.kind(), format!("cannot listen at {address}: {error}")))
+    open(address, check_private)
+}
+
+/// Opens the endpoint at `address` like [`bind`], also in a directory that other users can enter, for simulators and
+/// tests. They cannot open the socket, except in the moment before its mode is set.
+pub fn bind_in_any_directory(address: &Address) -> io::Result<UnixEndpoint> {
+    open(address, |_| Ok(()))
 }
 
 /// Connects to the endpoint at `address`.
@@ -47,16 +53,26 @@ pub async fn connect(address: &Address) -> io::Result<ClientStream> {
     UnixStream::connect(address.path()).await
 }
 
-fn open(address: &Address) -> io::Result<UnixEndpoint> {
+fn open(address: &Address, check: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<UnixEndpoint> {
+    let opened = try_open(address, check);
+    opened.map_err(|error| io::Error::new(error.kind(), format!("cannot listen at {address}: {error}")))
+}
+
+/// Refuses a directory that other users can enter.
+fn check_private(directory: &Path) -> io::Result<()> {
+    let mode = fs::metadata(directory)?.mode();
+    if mode & NOT_OWNER == 0 {
+        return Ok(());
+    }
+    let what = format!("other users can open {} (mode {:o}); set its mode to 700", directory.display(), mode & 0o7777);
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
+}
+
+fn try_open(address: &Address, check: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<UnixEndpoint> {
     let directory = socket_directory(address)?;
     let path = address.path();
     DirBuilder::new().recursive(true).mode(OWNER_ONLY_DIRECTORY).create(directory)?;
-    let mode = fs::metadata(directory)?.mode();
-    if mode & NOT_OWNER != 0 {
-        let what =
-            format!("other users can open {} (mode {:o}); set its mode to 700", directory.display(), mode & 0o7777);
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
-    }
+    check(directory)?;
 
     let lock = File::open(directory)?;
     lock.lock()?;

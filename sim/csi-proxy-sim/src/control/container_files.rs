@@ -5,7 +5,8 @@ use std::fmt::Display;
 use crate::control_api::{
     ContainerFiles, FileEntry, FileKind, ListDirectoryRequest, ListDirectoryResponse, MakeDirectoryRequest,
     MakeDirectoryResponse, MakeSymlinkRequest, MakeSymlinkResponse, ReadFileRequest, ReadFileResponse, ReadLinkRequest,
-    ReadLinkResponse, RemoveRequest, RemoveResponse, StatRequest, StatResponse, WriteFileRequest, WriteFileResponse,
+    ReadLinkResponse, RemoveRequest, RemoveResponse, RenameRequest, RenameResponse, StatRequest, StatResponse,
+    WriteFileRequest, WriteFileResponse,
 };
 use os::{OsError, OsResult};
 use os_sim::{FileView, Sim};
@@ -38,8 +39,9 @@ impl Files {
         views.map(|view| self.entry(&path(&view), view)).collect()
     }
 
-    fn stat(&self, path: &str) -> OsResult<FileEntry> {
-        self.entry(path, self.0.entry(path)?)
+    /// Describes what is at a path, or at the end of the links at that path.
+    fn stat(&self, path: &str, follow: bool) -> OsResult<FileEntry> {
+        self.entry(path, self.0.entry(path, follow)?)
     }
 }
 
@@ -72,8 +74,9 @@ impl ContainerFiles for Files {
     }
 
     async fn stat(&self, request: Request<StatRequest>) -> Answer<StatResponse> {
-        let path = path(request.into_inner().path)?;
-        let entry = self.stat(&path).map_err(|error| cannot(format!("describe {path}"), error));
+        let StatRequest { path: requested, follow } = request.into_inner();
+        let path = path(requested)?;
+        let entry = self.stat(&path, follow).map_err(|error| cannot(format!("describe {path}"), error));
         Ok(Response::new(match entry {
             Ok(entry) => StatResponse { exists: true, entry: Some(entry) },
             Err(status) if status.code() == Code::NotFound => StatResponse { exists: false, entry: None },
@@ -94,6 +97,14 @@ impl ContainerFiles for Files {
         let made = self.0.external().symlink(&path, &target);
         made.map_err(|error| cannot(format!("make the symbolic link {path} to {target}"), error))?;
         Ok(Response::new(MakeSymlinkResponse {}))
+    }
+
+    async fn rename(&self, request: Request<RenameRequest>) -> Answer<RenameResponse> {
+        let request = request.into_inner();
+        let (from, to) = (path(request.path)?, path(request.new_path)?);
+        let renamed = self.0.external().rename(&from, &to);
+        renamed.map_err(|error| cannot(format!("rename {from} to {to}"), error))?;
+        Ok(Response::new(RenameResponse {}))
     }
 
     async fn remove(&self, request: Request<RemoveRequest>) -> Answer<RemoveResponse> {

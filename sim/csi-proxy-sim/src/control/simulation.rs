@@ -1,23 +1,24 @@
 //! Changes of the node while it runs.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::control_api::{
-    AddRequest, AddResponse, ClearFaultsRequest, ClearFaultsResponse, Disk, GetNodeRequest, GetNodeResponse,
-    GrowDiskRequest, GrowDiskResponse, InjectFaultRequest, InjectFaultResponse, InjectedFault, ListDisksRequest,
-    ListDisksResponse, ListFaultsRequest, ListFaultsResponse, ListPrimitivesRequest, ListPrimitivesResponse,
-    PlugDiskRequest, PlugDiskResponse, Primitive, RestartRequest, RestartResponse, SaveStateRequest, SaveStateResponse,
-    SetReachableRequest, SetReachableResponse, SetSmbPasswordRequest, SetSmbPasswordResponse, Simulation,
-    UnplugDiskRequest, UnplugDiskResponse, UnpluggedDisk, Volume, set_reachable_request::What,
+    AddRequest, AddResponse, AdvanceClockRequest, AdvanceClockResponse, ClearFaultsRequest, ClearFaultsResponse,
+    CompareRequest, CompareResponse, Disk, GetNodeRequest, GetNodeResponse, GrowDiskRequest, GrowDiskResponse,
+    InjectFaultRequest, InjectFaultResponse, InjectedFault, ListDisksRequest, ListDisksResponse, ListFaultsRequest,
+    ListFaultsResponse, ListPrimitivesRequest, ListPrimitivesResponse, PlugDiskRequest, PlugDiskResponse, Primitive,
+    RestartRequest, RestartResponse, SaveStateRequest, SaveStateResponse, SetReachableRequest, SetReachableResponse,
+    SetSmbPasswordRequest, SetSmbPasswordResponse, Simulation, UnplugDiskRequest, UnplugDiskResponse, UnpluggedDisk,
+    Volume, WaitForFaultRequest, WaitForFaultResponse, set_reachable_request::What,
 };
-use faults::Fault;
 use os_sim::iscsi::DEFAULT_PORT;
 use os_sim::{Description, DiskView};
 use tokio::sync::oneshot;
 use tonic::{Request, Response, Status};
 
 use super::fault_request::fault;
+use super::injected::{Injected, POLL};
 use super::{Control, Restart};
 
 /// The number of the disk that Windows runs from.
@@ -124,35 +125,51 @@ impl Simulation for Control {
 
     async fn inject_fault(&self, request: Request<InjectFaultRequest>) -> Answer<InjectFaultResponse> {
         let requested = request.into_inner().fault.unwrap_or_default();
-        let fault = Arc::new(fault(&requested, &self.sim)?);
-        let mut injected = self.injected();
-        let id = self.faults.add(Arc::clone(&fault));
-        injected.insert(id, (requested, fault));
+        let fault = fault(&requested, &self.sim)?;
+        let injected = Injected::new(requested, fault, self.sim.clone(), Arc::clone(&self.ended_runs));
+        let mut faults = self.faults();
+        faults.last += 1;
+        let id = faults.last;
+        faults.by_number.insert(id, Arc::new(injected));
         Ok(Response::new(InjectFaultResponse { id }))
     }
 
     async fn list_faults(&self, _request: Request<ListFaultsRequest>) -> Answer<ListFaultsResponse> {
-        let listed = |(id, (requested, fault)): (&u64, &(crate::control_api::Fault, Arc<Fault>))| InjectedFault {
+        let listed = |(id, injected): (&u64, &Arc<Injected>)| InjectedFault {
             id: *id,
-            fault: Some(requested.clone()),
-            hits: fault.hits(),
-            last_hit: fault.last_hit().map(|call| format!("{} {}", call.primitive, call.object)).unwrap_or_default(),
+            fault: Some(injected.request.clone()),
+            hits: injected.fault.hits(),
+            last_hit: injected
+                .fault
+                .last_hit()
+                .map(|call| format!("{} {}", call.primitive, call.object))
+                .unwrap_or_default(),
         };
-        Ok(Response::new(ListFaultsResponse { faults: self.injected().iter().map(listed).collect() }))
+        Ok(Response::new(ListFaultsResponse { faults: self.faults().by_number.iter().map(listed).collect() }))
+    }
+
+    async fn wait_for_fault(&self, request: Request<WaitForFaultRequest>) -> Answer<WaitForFaultResponse> {
+        let WaitForFaultRequest { id, hits } = request.into_inner();
+        loop {
+            let injected = self.faults().by_number.get(&id).cloned().ok_or_else(|| no_fault(id))?;
+            let seen = injected.fault.hits();
+            if seen >= hits.max(1) {
+                return Ok(Response::new(WaitForFaultResponse { hits: seen }));
+            }
+            tokio::time::sleep(POLL).await;
+        }
     }
 
     async fn clear_faults(&self, request: Request<ClearFaultsRequest>) -> Answer<ClearFaultsResponse> {
-        let mut injected = self.injected();
-        let ids = match request.into_inner().id {
-            0 => injected.keys().copied().collect(),
-            id if injected.contains_key(&id) => vec![id],
-            id => return Err(Status::not_found(format!("no fault has the id {id}"))),
+        let mut faults = self.faults();
+        let cleared: Vec<_> = match request.into_inner().id {
+            0 => std::mem::take(&mut faults.by_number).into_values().collect(),
+            id => vec![faults.by_number.remove(&id).ok_or_else(|| no_fault(id))?],
         };
-        for id in &ids {
-            injected.remove(id);
-            self.faults.remove(*id);
+        for injected in &cleared {
+            injected.clear();
         }
-        Ok(Response::new(ClearFaultsResponse { cleared: ids.len().try_into().unwrap_or(u32::MAX) }))
+        Ok(Response::new(ClearFaultsResponse { cleared: cleared.len().try_into().unwrap_or(u32::MAX) }))
     }
 
     async fn list_primitives(&self, _request: Request<ListPrimitivesRequest>) -> Answer<ListPrimitivesResponse> {
@@ -163,18 +180,32 @@ impl Simulation for Control {
 
     async fn restart(&self, request: Request<RestartRequest>) -> Answer<RestartResponse> {
         let (done, is_done) = oneshot::channel();
-        let restart = Restart { daemon_only: request.into_inner().daemon_only, done };
+        let RestartRequest { daemon_only, renumber_disks, seed } = request.into_inner();
+        if daemon_only && renumber_disks {
+            return Err(Status::invalid_argument("disks get other numbers only when the node restarts"));
+        }
+        let restart = Restart { daemon_only, renumber: renumber_disks.then_some(seed), done };
         let stopping = || Status::unavailable("csi-proxy-sim is stopping");
         self.restarts.send(restart).await.map_err(|_| stopping())?;
         is_done.await.map_err(|_| stopping())?;
         Ok(Response::new(RestartResponse {}))
     }
+
+    async fn advance_clock(&self, request: Request<AdvanceClockRequest>) -> Answer<AdvanceClockResponse> {
+        self.sim.advance(Duration::from_millis(request.into_inner().milliseconds));
+        Ok(Response::new(AdvanceClockResponse {}))
+    }
+
+    async fn compare(&self, request: Request<CompareRequest>) -> Answer<CompareResponse> {
+        let CompareRequest { node_file, with_data } = request.into_inner();
+        let differences = self.sim.differences(&node_file, with_data);
+        let differences = differences.map_err(|error| Status::invalid_argument(error.to_string()))?;
+        Ok(Response::new(CompareResponse { differences }))
+    }
 }
 
-impl Control {
-    fn injected(&self) -> MutexGuard<'_, BTreeMap<u64, (crate::control_api::Fault, Arc<Fault>)>> {
-        self.injected.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn no_fault(id: u64) -> Status {
+    Status::not_found(format!("no fault has the id {id}"))
 }
 
 fn no_disk(number: u32) -> Status {

@@ -1,12 +1,14 @@
 //! Servers that stop and start, and restarts.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
-use csi_proxyctl::text_input;
+use csi_proxyctl::{quantity, text_input};
 
 use super::{Error, Output, Simulator};
 use crate::control_api::{
-    GetNodeRequest, RestartRequest, SaveStateRequest, SetReachableRequest, SetSmbPasswordRequest,
-    set_reachable_request::What,
+    AdvanceClockRequest, CompareRequest, GetNodeRequest, RestartRequest, SaveStateRequest, SetReachableRequest,
+    SetSmbPasswordRequest, set_reachable_request::What,
 };
 
 #[derive(Subcommand)]
@@ -37,6 +39,30 @@ pub(super) enum Task {
         /// Restart the daemon alone, as when it is upgraded
         #[arg(long)]
         daemon_only: bool,
+        /// Give the disks other numbers, as a start of Windows may do
+        #[arg(long, conflicts_with = "daemon_only")]
+        renumber: bool,
+        /// Number that chooses the new numbers
+        #[arg(long, default_value_t = 0, hide_default_value = true, requires = "renumber")]
+        seed: u64,
+    },
+    /// Advances the clock of the node, so that what takes time ends sooner
+    Advance {
+        /// Time to skip, such as 30s
+        #[arg(value_parser = quantity::duration)]
+        time: Duration,
+    },
+    /// Compares the node with a file that the command node has printed
+    #[command(
+        before_help = "Prints a line for each difference, such as a mount, a link, an SMB mapping or a disk that is online. \
+                       Fails if there is one. Does not compare what is on the disks other than disk 0."
+    )]
+    Diff {
+        /// File with the earlier node; - for standard input
+        file: String,
+        /// Also compare partitions, file systems and files on the disks
+        #[arg(long)]
+        with_data: bool,
     },
     /// Prints the simulated node as a node file
     #[command(
@@ -78,7 +104,18 @@ impl Task {
                 let password = text_input::secret_from_file(&password_file, "the password")?;
                 simulation.set_smb_password(SetSmbPasswordRequest { server, user, password }).await?;
             }
-            Self::Restart { daemon_only } => drop(simulation.restart(RestartRequest { daemon_only }).await?),
+            Self::Restart { daemon_only, renumber, seed } => {
+                simulation.restart(RestartRequest { daemon_only, renumber_disks: renumber, seed }).await?;
+            }
+            Self::Advance { time } => {
+                let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+                simulation.advance_clock(AdvanceClockRequest { milliseconds }).await?;
+            }
+            Self::Diff { file, with_data } => {
+                let node_file = text_input::read(&file, "the node file")?;
+                let compared = simulation.compare(CompareRequest { node_file, with_data }).await?.into_inner();
+                return Ok(Output::Differences(compared.differences));
+            }
             Self::Node => {
                 let node = simulation.get_node(GetNodeRequest {}).await?.into_inner();
                 return Ok(Output::Bytes(node.node_file.into_bytes()));

@@ -58,6 +58,9 @@ pub(super) enum Task {
         /// Location of the disk, which contains the LUN
         #[arg(long, value_name = "TEXT")]
         location: Option<String>,
+        /// Number of a disk whose content the new disk begins with, as a restored snapshot does. Windows leaves it offline
+        #[arg(long, value_name = "NUMBER", value_parser = quantity::number::<u32>)]
+        copy_of: Option<u32>,
         /// Another key of a disk in a node file, with its value in TOML, such as offline=true or
         /// 'page83={ ascii = "Google  pvc-1" }'. May be repeated
         #[arg(long, value_name = "KEY=VALUE")]
@@ -110,7 +113,8 @@ impl Task {
                 let added = simulation.add(AddRequest { node_file, undetected }).await?;
                 json!({ "disk_numbers": added.into_inner().disk_numbers })
             }
-            Self::AddDisk { size, serial, location, set, undetected } => {
+            Self::AddDisk { size, serial, location, copy_of, mut set, undetected } => {
+                set.extend(copy_of.map(|number| format!("copy_of = {number}")));
                 let node_file = disk_table(size, [("serial", serial), ("location", location)], &set);
                 let added = simulation.add(AddRequest { node_file, undetected }).await?;
                 json!({ "disk_numbers": added.into_inner().disk_numbers })

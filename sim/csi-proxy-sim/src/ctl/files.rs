@@ -12,7 +12,7 @@ use tonic::Status;
 use super::{Error, Output, Simulator};
 use crate::control_api::{
     FileEntry, FileKind, ListDirectoryRequest, MakeDirectoryRequest, MakeSymlinkRequest, ReadFileRequest,
-    ReadLinkRequest, RemoveRequest, StatRequest, WriteFileRequest,
+    ReadLinkRequest, RemoveRequest, RenameRequest, StatRequest, WriteFileRequest,
 };
 
 static COLUMNS: [Column; 4] = [
@@ -49,6 +49,13 @@ pub(super) enum Task {
         /// Path of the link
         path: String,
     },
+    /// Renames a file or directory
+    Mv {
+        /// Path of the file or directory
+        path: String,
+        /// New path
+        new_path: String,
+    },
     /// Removes a file, a link or an empty directory
     #[command(before_help = "Links are removed and not followed.")]
     Rm {
@@ -74,7 +81,7 @@ impl Task {
                 return Ok(Output::Rows(&COLUMNS, list.entries.into_iter().map(row).collect()));
             }
             Self::Stat(Object { path }) => {
-                let found = files.stat(StatRequest { path: path.clone() }).await?.into_inner().entry;
+                let found = files.stat(StatRequest { path: path.clone(), follow: false }).await?.into_inner().entry;
                 let found = found.ok_or_else(|| Status::not_found(format!("{path} does not exist")))?;
                 return Ok(Output::Response(row(found)));
             }
@@ -91,6 +98,7 @@ impl Task {
                 files.write_file(WriteFileRequest { path, data }).await?;
             }
             Self::Symlink { target, path } => drop(files.make_symlink(MakeSymlinkRequest { path, target }).await?),
+            Self::Mv { path, new_path } => drop(files.rename(RenameRequest { path, new_path }).await?),
             Self::Rm { object: Object { path }, recursive } => {
                 files.remove(RemoveRequest { path, recursive }).await?;
             }

@@ -14,17 +14,20 @@ use storage_ops::{Config, Executor, Node};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tonic::transport::Channel;
 use transport::address::Location;
 use transport::listener::bind;
 
 /// A running daemon.
 pub struct Daemon {
-    sim: Sim,
-    trace: Arc<Trace>,
-    folder: TempDir,
+    pub(super) sim: Sim,
+    pub(super) trace: Arc<Trace>,
+    pub(super) folder: TempDir,
     pub(super) client: Client,
-    stop: oneshot::Sender<()>,
-    serving: JoinHandle<Unfinished>,
+    /// The control API, if the daemon is that of the program.
+    pub(super) control: Option<Channel>,
+    /// What stops the daemon, unless it ends with this process.
+    pub(super) serving: Option<(oneshot::Sender<()>, JoinHandle<Unfinished>)>,
 }
 
 impl Daemon {
@@ -50,7 +53,7 @@ impl Daemon {
         // An error means that the sender was dropped, which requests a stop.
         let serving = tokio::spawn(async move { server.serve(endpoints, async { drop(stopped.await) }).await });
         let client = Client::builder().socket_folder(sockets).build();
-        Ok(Self { sim, trace, folder, client, stop, serving })
+        Ok(Self { sim, trace, folder, client, control: None, serving: Some((stop, serving)) })
     }
 
     /// Returns the simulated node.
@@ -71,8 +74,9 @@ impl Daemon {
     /// Stops the daemon and waits until it has drained.
     pub async fn stop(self) -> io::Result<Unfinished> {
         drop(self.client);
-        drop(self.stop);
-        let unfinished = self.serving.await?;
+        let Some((stop, serving)) = self.serving else { return Ok(Unfinished::default()) };
+        drop(stop);
+        let unfinished = serving.await?;
         self.folder.close()?;
         Ok(unfinished)
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use api::{GROUP_VERSIONS, GroupVersion};
-use csi_proxy_client::{Client, Error};
+use csi_proxy_client::{Client, EncodedRpc, Error};
 use dynamic_client::Rpc;
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, SerializeOptions};
@@ -31,8 +31,9 @@ impl Method {
 
     /// Calls the RPC. The response has all fields, including those with default values.
     pub(super) async fn call(&self, client: &Client, request: &DynamicMessage) -> Result<Value, Error> {
-        let (group, version) = (self.version.group.name(), self.version.version);
-        let response = client.call_encoded(group, &[version], self.name, request.encode_to_vec()).await?;
+        let (group, versions) = (self.version.group.name(), &[self.version.version]);
+        let rpc = EncodedRpc { group, versions, name: self.name };
+        let response = client.call_encoded(rpc, request.encode_to_vec()).await?;
         let json = self.rpc.response_json(&response, SerializeOptions::new());
         Ok(json.unwrap_or_else(|error| panic!("{self}: {error}")))
     }

@@ -7,6 +7,7 @@ mod daemon;
 mod expectation;
 mod method;
 mod node;
+mod replay;
 mod screen;
 mod sequence;
 mod short_form;
@@ -20,16 +21,19 @@ use anstyle::Style;
 use api::GROUP_VERSIONS;
 use faults::Counts;
 use os_sim::DiskView;
+use prost::Message as _;
 use serde_json::Value;
 use server::Unfinished;
 
 pub use daemon::Daemon;
+pub use replay::replay;
 pub use screen::Screen;
 pub use sequence::Sequence;
 
+use crate::layer::rpc;
 use node::Performed;
 use screen::{BAD, REFUSED};
-use sequence::{Call, Check, Operation, Step, Variables};
+use sequence::{Call, Check, ControlCall, Operation, Step, Variables};
 
 /// The result of a sequence.
 #[derive(Clone, Debug, Default)]
@@ -118,7 +122,10 @@ pub async fn run(sequence: &Sequence, daemon: &Daemon, screen: &mut Screen) -> R
     }
     runner.report.node_calls = daemon.counts() - &counts;
     runner.screen.phase("Afterwards");
-    runner.check_other_disks(&disks);
+    // A recorded sequence does not say which disks are its own.
+    if daemon.control.is_none() {
+        runner.check_other_disks(&disks);
+    }
     runner.report
 }
 
@@ -139,6 +146,7 @@ impl Runner<'_> {
             for step in &phase.steps {
                 match Step::parse(self.variables.fill(step)?)? {
                     Step::Call(call) => self.call(&call).await?,
+                    Step::Control(call) => self.control(&call).await?,
                     Step::Action(actor, operation) => self.act(&actor, &operation)?,
                     Step::Check(check) => self.check(&check),
                 }
@@ -148,15 +156,15 @@ impl Runner<'_> {
     }
 
     async fn call(&mut self, call: &Call) -> Result<(), String> {
-        let (method, about) = (&call.method.0, &*short_form::request(&call.request));
-        let request = method.request(&Value::Object(call.request.clone()))?;
+        let (method, json) = (&call.method.0, Value::Object(call.request.clone()));
+        let (request, about) = (method.request(&json)?, &*short_form::values(&json));
         let started = Instant::now();
         let response = method.call(&self.daemon.client, &request).await;
         let time = started.elapsed();
         self.report.calls += 1;
         match (response, &call.fails) {
             (Ok(response), None) => {
-                self.screen.call(method, (about, &short_form::response(&response)), Style::new(), time);
+                self.screen.call(method, (about, &short_form::values(&response)), Style::new(), time);
                 self.accept(call, &response).map_err(|problem| format!("{}: {problem}", method.name()))
             }
             // Only an answer of the daemon has a call number.
@@ -197,6 +205,19 @@ impl Runner<'_> {
             self.report.checks += 1;
         }
         Ok(())
+    }
+
+    /// Changes the node as a test has done while it was recorded.
+    async fn control(&mut self, call: &ControlCall) -> Result<(), String> {
+        let name = &call.control;
+        let control = self.daemon.control.as_ref().ok_or("only `csi-proxy-sim replay` has the control API")?;
+        let rpc = rpc::find(&format!("/csi_proxy_sim.v1.{name}"));
+        let rpc = &rpc.ok_or_else(|| format!("unknown RPC {name} of the control API"))?.rpc;
+        let request = rpc.try_request(&Value::Object(call.request.clone()));
+        let request = request.map_err(|error| format!("{name}: {error}"))?;
+        self.screen.action(&format!("(test) {name}"), "", "");
+        let called = dynamic_client::call(control, rpc.path, request.encode_to_vec()).await;
+        called.map(drop).map_err(|status| format!("{name} failed: {}", status.message()))
     }
 
     fn act(&mut self, actor: &str, operation: &Operation) -> Result<(), String> {

@@ -6,6 +6,7 @@
 //!   stores values of the response in variables, `find` stores the key of the one matching map entry, and `fails` is
 //!   text that the error must contain.
 //! - `{"as": "kubelet", "do": "MkdirAll", ...}`: an action on the node without csi-proxy.
+//! - `{"control": "Simulation/UnplugDisk", "request": {...}}`: an RPC of the control API, in `csi-proxy-sim replay`.
 //! - `{"check": "staged", ...}`: a state of the node that must hold.
 //! - `{"part": "unstage"}`: the steps of that name in `parts`.
 //!
@@ -138,6 +139,7 @@ impl Variables {
 #[derive(Debug)]
 pub(super) enum Step {
     Call(Box<Call>),
+    Control(ControlCall),
     /// Who acts, and what is done.
     Action(String, Operation),
     Check(Check),
@@ -167,6 +169,15 @@ pub(super) struct Call {
     pub(super) keep: BTreeMap<String, String>,
     pub(super) find: Option<Find>,
     pub(super) fails: Option<String>,
+}
+
+/// An RPC of the control API, as a test has called it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ControlCall {
+    pub(super) control: String,
+    #[serde(default)]
+    pub(super) request: Map<String, Value>,
 }
 
 /// Who acts on the node without csi-proxy: kubelet, which creates directories before it calls the driver; the driver's own
@@ -237,6 +248,8 @@ impl Step {
             let call: Call = typed(Value::Object(step))?;
             call.method.0.request(&Value::Object(call.request.clone()))?;
             Ok(Self::Call(Box::new(call)))
+        } else if step.contains_key("control") {
+            Ok(Self::Control(typed(Value::Object(step))?))
         } else if let Some(actor) = step.remove("as") {
             let known = ACTORS.iter().find(|known| actor == **known);
             let actor = known.ok_or_else(|| format!("unknown actor {actor}"))?;
@@ -253,7 +266,7 @@ impl Step {
                 call.keep.keys().map(String::as_str).chain(call.find.as_ref().map(|find| find.keep.as_str())).collect()
             }
             Self::Action(_, Operation::GrowDisk { keep: Some(name), .. }) => vec![name],
-            Self::Action(..) | Self::Check(_) => Vec::new(),
+            Self::Action(..) | Self::Control(_) | Self::Check(_) => Vec::new(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use csi_proxy_client::{Error, ErrorKind, TargetPortal};
+use csi_proxy_client::{DiskNumber, Error, ErrorKind, TargetPortal};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -37,7 +37,7 @@ async fn start_with_a_running_call(time: &str, drain: &str) -> (Program, JoinHan
     assert!(get(&metrics, "/healthz").starts_with("HTTP/1.1 200"));
 
     let driver = program.driver();
-    let call = tokio::spawn(async move { driver.disk().partition_disk(1).await });
+    let call = tokio::spawn(async move { driver.disk().partition_disk(DiskNumber(1)).await });
     let started =
         r#"grpc_server_started_total{grpc_method="PartitionDisk",grpc_service="v1.Disk",grpc_type="unary"} 1"#;
     while !get(&metrics, "/metrics").contains(started) {
@@ -142,7 +142,7 @@ async fn a_log_file_is_written_without_further_flags_and_has_each_failure_once()
     let folder = folder();
     let log = folder.path().join("csi-proxy.log");
     let program = Program::start_in(&folder, &[&format!("-log_file={}", log.display())]);
-    program.driver().disk().partition_disk(4711).await.expect_err("no such disk");
+    program.driver().disk().partition_disk(DiskNumber(4711)).await.expect_err("no such disk");
     for text in [program.stop(), fs::read_to_string(&log).expect("the log")] {
         let lines = text.lines().filter(|line| line.contains("cannot partition disk 4711: ")).count();
         assert_eq!(lines, 1, "{text}");

@@ -1,6 +1,6 @@
 //! Disks and servers that come, go and change while the node runs.
 
-use csi_proxy_client::{DiskState, ErrorKind};
+use csi_proxy_client::{DiskNumber, DiskState, ErrorKind};
 use serde_json::Value;
 
 use super::program::Program;
@@ -21,25 +21,28 @@ async fn a_disk_that_is_plugged_in_is_found_by_its_identifiers() {
     let added = program.ctl(&["add-disk", "--size", "2Gi", "--serial", "vol-1", "--set", "offline=true", "--set", set]);
     assert_eq!(added.ok(), "disk_numbers:\n  - 1\n");
     let ids = disks.list_disk_ids().await.expect("a list");
-    assert_eq!((ids[&1].serial_number.as_str(), ids[&1].page83.as_str()), ("vol-1", "Google  pvc-1"));
-    assert_eq!(disks.get_disk_state(1).await.expect("a state"), DiskState::Offline);
+    assert_eq!(
+        (ids[&DiskNumber(1)].serial_number.as_str(), ids[&DiskNumber(1)].page83.as_str()),
+        ("vol-1", "Google  pvc-1")
+    );
+    assert_eq!(disks.get_disk_state(DiskNumber(1)).await.expect("a state"), DiskState::Offline);
 
     let added = program.ctl_with_input(&["add", "-", "--undetected", "-o", "json"], NEW_DISK).json();
     assert_eq!(added["disk_numbers"][0], 2);
-    assert!(!disks.list_disk_ids().await.expect("a list").contains_key(&2));
+    assert!(!disks.list_disk_ids().await.expect("a list").contains_key(&DiskNumber(2)));
     disks.rescan().await.expect("a rescan");
-    assert!(disks.list_disk_ids().await.expect("a list").contains_key(&2));
+    assert!(disks.list_disk_ids().await.expect("a list").contains_key(&DiskNumber(2)));
 }
 
 #[tokio::test]
 async fn a_disk_that_is_unplugged_is_gone_and_comes_back_with_what_is_on_it() {
     let program = Program::start_on(DISK, &[]);
     let driver = program.driver();
-    let volumes = driver.volume().list_volumes_on_disk(1, None).await.expect("a list");
+    let volumes = driver.volume().list_volumes_on_disk(DiskNumber(1), None).await.expect("a list");
     program.ctl_with_input(&["add", "-", "--undetected"], NEW_DISK).ok();
     let handle = program.ctl(&["unplug", "1"]).ok();
     let handle = handle.trim().strip_prefix("handle: ").expect("a handle");
-    assert_eq!(driver.disk().get_disk_stats(1).await.expect_err("no disk").kind(), ErrorKind::NotFound);
+    assert_eq!(driver.disk().get_disk_stats(DiskNumber(1)).await.expect_err("no disk").kind(), ErrorKind::NotFound);
     let table = program.ctl(&["disks"]).ok();
     let rows: Vec<String> = table.lines().map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(rows[0], "DISK STATE HANDLE SIZE SERIAL NUMBER TABLE MOUNTED AT");
@@ -49,9 +52,9 @@ async fn a_disk_that_is_unplugged_is_gone_and_comes_back_with_what_is_on_it() {
 
     assert_eq!(program.ctl(&["plug", handle]).ok(), "disk_number: 1\n");
     // Its volume arrives some time after it.
-    let mut found = driver.volume().list_volumes_on_disk(1, None).await;
+    let mut found = driver.volume().list_volumes_on_disk(DiskNumber(1), None).await;
     while found.is_err() {
-        found = driver.volume().list_volumes_on_disk(1, None).await;
+        found = driver.volume().list_volumes_on_disk(DiskNumber(1), None).await;
     }
     assert_eq!(found.expect("a list"), volumes);
     program.ctl(&["plug", handle]).fails(4, &["no unplugged disk has the handle"]);

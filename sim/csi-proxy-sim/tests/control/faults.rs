@@ -1,6 +1,6 @@
 //! Faults that are injected while the program runs.
 
-use csi_proxy_client::ErrorKind;
+use csi_proxy_client::{DiskNumber, ErrorKind};
 use serde_json::Value;
 
 use super::ctl::assert_golden;
@@ -23,7 +23,7 @@ pub(crate) fn wait_for_hit(program: &Program) {
 
 #[test]
 fn faults_are_listed_and_cleared() {
-    let program = Program::start_on("", &[]);
+    let program = Program::start_on(DISKS, &[]);
     let format = ["inject", "--primitive", "wmi call MSFT_Volume.Format", "--count", "1", "--code", "0x80041001"];
     assert_eq!(program.ctl(&format).ok(), "id: 1\n");
     assert_eq!(program.ctl(&["inject", "--disk", "1", "--delay", "1h", "--after"]).ok(), "id: 2\n");
@@ -61,10 +61,10 @@ async fn a_fault_of_a_disk_spares_the_others_until_it_is_cleared() {
     let program = Program::start_on(DISKS, &[]);
     let disks = program.driver().disk();
     program.ctl(&["inject", "--disk", "1", "--primitive", "control *", "--code", IO_DEVICE]).ok();
-    disks.get_disk_stats(1).await.expect_err("the disk fails");
-    disks.get_disk_stats(2).await.expect("the other disk works");
+    disks.get_disk_stats(DiskNumber(1)).await.expect_err("the disk fails");
+    disks.get_disk_stats(DiskNumber(2)).await.expect("the other disk works");
     program.ctl(&["clear-faults", "1"]).ok();
-    disks.get_disk_stats(1).await.expect("the disk works again");
+    disks.get_disk_stats(DiskNumber(1)).await.expect("the disk works again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,9 +72,9 @@ async fn a_delay_holds_the_calls_of_one_disk() {
     let program = Program::start_on(DISKS, &[]);
     program.ctl(&["inject", "--disk", "1", "--delay", "1h"]).ok();
     let held = program.driver();
-    let call = tokio::spawn(async move { held.disk().get_disk_stats(1).await });
+    let call = tokio::spawn(async move { held.disk().get_disk_stats(DiskNumber(1)).await });
     wait_for_hit(&program);
-    program.driver().disk().get_disk_stats(2).await.expect("the other disk answers");
+    program.driver().disk().get_disk_stats(DiskNumber(2)).await.expect("the other disk answers");
     assert!(!call.is_finished());
     call.abort();
 }

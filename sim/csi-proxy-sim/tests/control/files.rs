@@ -1,5 +1,7 @@
 //! The container's side of the file system.
 
+use csi_proxy_client::Symlink;
+
 use super::ctl::assert_golden;
 use super::program::Program;
 
@@ -16,7 +18,7 @@ async fn what_a_container_makes_the_node_sees_and_the_other_way_round() {
     let file = at("vol_data.json");
     assert_eq!(program.ctl_with_input(&["write", &file], "{}\n").ok(), "");
     assert_eq!(program.ctl(&["cat", &file]).ok(), "{}\n");
-    driver.create_symlink(&at("staging"), &at("link")).await.expect("a link");
+    driver.create_symlink(Symlink { path: &at("link"), leads_to: &at("staging") }).await.expect("a link");
     assert_eq!(program.ctl(&["readlink", &at("link")]).ok(), format!("{}\n", at("staging")));
     assert_eq!(program.ctl(&["symlink", &at("staging"), &at("volumes/mount")]).ok(), "");
     assert!(driver.is_symlink(&at(r"volumes\mount")).await.expect("an answer"));

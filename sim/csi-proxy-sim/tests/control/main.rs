@@ -2,12 +2,17 @@
 #![cfg(unix)]
 
 mod api;
+mod clouds;
+mod codes;
 mod ctl;
 mod daemon;
 mod disks;
 mod faults;
 mod files;
+mod layer;
+mod life;
 mod program;
 mod reflection;
 mod restarts;
+mod rpc_faults;
 mod state;

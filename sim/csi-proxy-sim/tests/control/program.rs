@@ -19,7 +19,7 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_csi-proxy-sim");
 /// A csi-proxy-sim that serves in a folder of the test. Dropping it ends it.
 pub(crate) struct Program {
     process: Child,
-    output: BufReader<ChildStdout>,
+    output: Option<BufReader<ChildStdout>>,
     pub(crate) announcement: Vec<String>,
     pub(crate) folder: Arc<TempDir>,
 }
@@ -62,7 +62,12 @@ impl Program {
         let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
         let lines = output.by_ref().lines().map(|line| line.expect("a line of text"));
         let announcement = lines.take_while(|line| !line.starts_with("Press Ctrl-C")).collect();
-        Self { process, output, announcement, folder: Arc::clone(folder) }
+        Self { process, output: Some(output), announcement, folder: Arc::clone(folder) }
+    }
+
+    /// Stops reading what the program prints.
+    pub(crate) fn close_output(&mut self) {
+        self.output = None;
     }
 
     /// Returns what follows `words` in the announcement.
@@ -109,7 +114,9 @@ impl Program {
     /// Waits until the program ends. Its output is what it has written after the announcement.
     pub(crate) fn ended(mut self) -> Ended {
         let (mut stdout, mut stderr) = (String::new(), String::new());
-        self.output.read_to_string(&mut stdout).expect("text");
+        if let Some(output) = &mut self.output {
+            output.read_to_string(&mut stdout).expect("text");
+        }
         self.process.stderr.take().expect("a pipe").read_to_string(&mut stderr).expect("text");
         Ended { code: self.process.wait().expect("an end").code(), stdout, stderr }
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
-use csi_proxy_client::Credentials;
+use csi_proxy_client::{Credentials, DiskNumber, VolumeId};
 use tempfile::TempDir;
 
 use super::program::{Program, folder, run};
@@ -21,9 +21,9 @@ fn start(folder: &Arc<TempDir>, node_file: &str) -> Program {
 }
 
 /// Returns the volume on disk 1, which arrives some time after its partition or the start of the program.
-async fn volume(program: &Program) -> String {
+async fn volume(program: &Program) -> VolumeId {
     loop {
-        if let Ok(volumes) = program.driver().volume().list_volumes_on_disk(1, None).await {
+        if let Ok(volumes) = program.driver().volume().list_volumes_on_disk(DiskNumber(1), None).await {
             return volumes[0].clone();
         }
     }
@@ -34,7 +34,7 @@ async fn a_node_that_is_kept_has_its_volumes_mounts_and_files_after_a_restart() 
     let folder = folder();
     let program = start(&folder, DISK);
     let driver = program.driver();
-    driver.disk().partition_disk(1).await.expect("a partition");
+    driver.disk().partition_disk(DiskNumber(1)).await.expect("a partition");
     let id = volume(&program).await;
     driver.volume().format_volume(&id).await.expect("a file system");
     driver.filesystem().mkdir(MOUNT).await.expect("a directory");
@@ -50,7 +50,7 @@ async fn a_node_that_is_kept_has_its_volumes_mounts_and_files_after_a_restart() 
     let driver = program.driver();
     assert_eq!(volume(&program).await, id);
     assert_eq!(driver.volume().get_volume_id_from_target_path(MOUNT).await.expect("a volume"), id);
-    assert_eq!(driver.disk().list_disk_ids().await.expect("a list")[&2].serial_number, "vol-2");
+    assert_eq!(driver.disk().list_disk_ids().await.expect("a list")[&DiskNumber(2)].serial_number, "vol-2");
 }
 
 #[tokio::test]

@@ -7,8 +7,13 @@ mod daemon;
 use std::fs;
 
 use api::disk::v1::disk_client::DiskClient;
-use api::disk::v1::{GetDiskStatsRequest, ListDiskIDsRequest};
+use api::disk::v1::{GetDiskStatsRequest, ListDiskIDsRequest, RescanRequest};
+use csi_proxy_sim_client::control_api::fault::Action;
+use csi_proxy_sim_client::control_api::{Fault, InjectFaultRequest, RpcStatus, SimulationClient};
+use csi_proxy_sim_client::rpc_fault;
 use daemon::{Daemon, Scratch, connect, spawn, turn};
+use tonic::Code;
+use tonic::transport::Endpoint;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_csi-proxy-sim");
 
@@ -40,4 +45,25 @@ async fn the_simulator_is_not_a_service() {
         String::from_utf8_lossy(&refused.stderr),
         "csi-proxy-sim: unknown flag -windows-service: only csi-proxy runs as a service (see 'csi-proxy-sim help')\n"
     );
+}
+
+#[tokio::test]
+async fn a_fault_that_is_injected_over_tcp_happens_over_a_pipe_and_over_tcp() {
+    let _turn = turn().await;
+    let daemon = Daemon::start(&["-listen", "127.0.0.1:0"]);
+    let announcement = daemon.announcement();
+    let words = "all endpoints and the control API at ";
+    let address = announcement.lines().find_map(|line| line.trim().strip_prefix(words)).expect("an address");
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("an address");
+    let channel = endpoint.connect().await.expect("a connection");
+    let status = RpcStatus { code: Code::Aborted as u32, message: String::new() };
+    let fault = Fault { count: 2, ..rpc_fault("disk/v1/Rescan", Action::Status(status)) };
+    let request = InjectFaultRequest { fault: Some(fault) };
+    SimulationClient::new(channel.clone()).inject_fault(request).await.expect("a fault");
+    for channel in [connect("csi-proxy-disk-v1").await, channel] {
+        let mut disks = DiskClient::new(channel);
+        assert_eq!(disks.rescan(RescanRequest {}).await.expect_err("the fault").code(), Code::Aborted);
+    }
+    let mut disks = DiskClient::new(connect("csi-proxy-disk-v1").await);
+    disks.rescan(RescanRequest {}).await.expect("no more calls fail");
 }

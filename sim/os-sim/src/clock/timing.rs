@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::description::quantity;
+use crate::{iscsi, smb};
 
 /// How long operations take, in simulated time. Operations without a field take no time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +41,12 @@ pub struct Timing {
     /// `UpdateHostStorageCache`, and a rescan of a storage port.
     #[serde(with = "quantity::duration")]
     pub rescan: Duration,
+    /// How long Windows waits for an SMB server that does not answer.
+    #[serde(with = "quantity::duration")]
+    pub smb_timeout: Duration,
+    /// How long Windows waits for an iSCSI portal that does not answer.
+    #[serde(with = "quantity::duration")]
+    pub iscsi_timeout: Duration,
 }
 
 impl Timing {
@@ -55,6 +62,8 @@ impl Timing {
         resize: Duration::ZERO,
         set_online: Duration::ZERO,
         rescan: Duration::ZERO,
+        smb_timeout: Duration::ZERO,
+        iscsi_timeout: Duration::ZERO,
     };
 }
 
@@ -71,6 +80,8 @@ impl Default for Timing {
             resize: Duration::from_millis(500),
             set_online: Duration::from_millis(100),
             rescan: Duration::from_millis(200),
+            smb_timeout: smb::CONNECT_TIMEOUT,
+            iscsi_timeout: iscsi::CONNECT_TIMEOUT,
         }
     }
 }

@@ -6,6 +6,9 @@ use crate::description::{Content, Description, DescriptionError, DiskDescription
 use crate::iscsi::PortalAddress;
 use crate::smb::Smb;
 
+/// The smallest disk that can be described.
+const MIN_DISK: u64 = 3 << 20;
+
 /// The file systems that Windows knows.
 const KNOWN: [&str; 6] = ["NTFS", "ReFS", "FAT", "FAT32", "exFAT", "UDF"];
 
@@ -15,10 +18,18 @@ impl Description {
         let at = |table, index| at(text, table, index);
         for (index, disk) in self.disks.iter().enumerate() {
             disk.check().map_err(at("disk", index))?;
+            if disk.number == Some(0) {
+                let reason = "the number 0 belongs to the system disk, which every node has";
+                return Err(at("disk", index)(reason.into()));
+            }
         }
         let numbers = self.disks.iter().map(|disk| disk.number.map(|number| number.to_string()));
         check_unique(text, "disk", "number", numbers)?;
         for (index, file) in self.files.iter().enumerate() {
+            let path = file.path();
+            if !path.starts_with(['\\', '/']) && path.as_bytes().get(1) != Some(&b':') {
+                return Err(at("file", index)(format!("the path {path} does not begin with a drive, such as C:\\")));
+            }
             let earlier = &self.files[..index];
             if earlier.iter().any(|other| other.path().eq_ignore_ascii_case(file.path()))
                 && !matches!(file, FileDescription::Directory { .. })
@@ -74,9 +85,17 @@ impl Description {
 }
 
 impl DiskDescription {
-    fn check(&self) -> Result<(), String> {
-        if self.number == Some(0) {
-            return Err("the number 0 belongs to the system disk, which every node has".into());
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let sector = u64::from(self.sector_size);
+        if ![512, 4096].contains(&sector) {
+            return Err(format!("a sector has 512 or 4096 bytes, not {sector}"));
+        }
+        if self.size < MIN_DISK || !self.size.is_multiple_of(sector) {
+            let size = self.size;
+            return Err(format!("the size must be a multiple of {sector} bytes and at least {MIN_DISK}, not {size}"));
+        }
+        if self.copy_of.is_some() && (self.content != Content::Raw || self.file_system.is_some()) {
+            return Err("a disk with copy_of has the content of the other disk: omit content and file_system".into());
         }
         let is_bare = matches!(self.content, Content::Raw | Content::Gpt);
         let volume_keys = [
@@ -173,6 +192,10 @@ mod tests {
             ("content = \"mbr\"\nfile_system_size = \"1 MiB\"\n", "file_system_size needs file_system"),
             ("content = \"mbr\"\nfile_system = \"NTFS\"\nfile_system_size = \"2 GiB\"\n", "is larger than size"),
             ("grown_to = \"1 MiB\"\n", "grown_to is smaller than size"),
+            ("[[disk]]\nsize = 0\n", "disk 3: the size must be a multiple of 512 bytes"),
+            ("[[disk]]\nsize = 3145729\n", "disk 3: the size must be a multiple of 512 bytes"),
+            ("[[disk]]\nsize = 4194304\ncopy_of = 1\ncontent = \"gpt\"\n", "disk 3: a disk with copy_of has"),
+            ("[[file]]\nkind = \"file\"\npath = 'a/b'\n", "file 1: the path a/b does not begin with a drive"),
             ("number = 0\n", "disk 2: the number 0 belongs to the system disk"),
             ("number = 4\n[[disk]]\nsize = \"1 GiB\"\nnumber = 4\n", "disk 3: an earlier disk has the number 4"),
             (

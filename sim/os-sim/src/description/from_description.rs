@@ -26,8 +26,6 @@ const SYSTEM_JUNCTION: [&str; 2] = [r"C:\Documents and Settings", r"C:\Users"];
 const SYSTEM_SYMLINK: [&str; 2] = [r"C:\Users\All Users", r"C:\ProgramData"];
 /// The paths of the junction and the symbolic link.
 pub(crate) const SYSTEM_LINKS: [&str; 2] = [SYSTEM_JUNCTION[0], SYSTEM_SYMLINK[0]];
-/// The smallest disk that can be described.
-const MIN_DISK: u64 = 3 << 20;
 
 impl State {
     /// Creates the state of a node. All volumes of online disks have arrived.
@@ -39,7 +37,7 @@ impl State {
             return Err(DescriptionError(format!("bios_serial {bad:?} must be printable ASCII")));
         }
         state.bios_serial.clone_from(&description.bios_serial);
-        state.timing = description.timing;
+        state.set_timing(description.timing);
         state.add_system_disk()?;
         for disk in &description.disks {
             state.add_disk(disk)?;
@@ -103,16 +101,8 @@ impl State {
         if description.read_only {
             attributes |= DiskAttributes::READ_ONLY;
         }
+        description.check().map_err(|reason| DescriptionError(format!("disk {number}: {reason}")))?;
         let sector = u64::from(description.sector_size);
-        if ![512, 4096].contains(&sector) {
-            return Err(DescriptionError(format!("disk {number}: a sector has 512 or 4096 bytes, not {sector}")));
-        }
-        if description.size < MIN_DISK || !description.size.is_multiple_of(sector) {
-            return Err(DescriptionError(format!(
-                "disk {number}: the size must be a multiple of {sector} bytes and at least {MIN_DISK}, not {}",
-                description.size
-            )));
-        }
         let size = description.size;
         let mut disk = Disk {
             number,
@@ -143,13 +133,42 @@ impl State {
             provider_offsets: Vec::new(),
             lun_id: None,
         };
-        self.lay_out(&mut disk, description)?;
+        match description.copy_of {
+            None => self.lay_out(&mut disk, description)?,
+            Some(original) => self.copy_content(original, &mut disk)?,
+        }
+        let ids: Vec<Uuid> = disk.volumes().map(|volume| volume.id).collect();
+        if let Some(known) = self.disks.values().flat_map(Disk::volumes).find(|known| ids.contains(&known.id)) {
+            return Err(DescriptionError(format!("disk {number}: another volume has the volume_id {} too", known.id)));
+        }
         if let Some(grown) = description.grown_to {
             disk.size = grown.max(size);
         }
         let device = self.fresh();
         self.disks.insert(device, disk);
+        self.leave_offline_if_it_collides(device);
         Ok(device)
+    }
+
+    /// Gives a new disk the partition table, the partitions and the files of another one. Its volumes have GUIDs of their own,
+    /// because the mount manager gives each volume one when it first arrives.
+    fn copy_content(&mut self, original: u32, to: &mut Disk) -> Result<(), DescriptionError> {
+        let wrong = |reason: &str| DescriptionError(format!("disk {}: copy_of {original}: {reason}", to.number));
+        let device = self.attached_device(original).ok_or_else(|| wrong("no such disk"))?;
+        let mounting = self.fresh();
+        let original = self.disks[&device].clone();
+        if to.size < original.size_when_partitioned() || to.sector != original.sector {
+            return Err(wrong("the original is larger, or has sectors of another size"));
+        }
+        (to.layout, to.foreign, to.partitions) = (original.layout, original.foreign, original.partitions);
+        for volume in to.volumes_mut() {
+            (volume.id, volume.arrived, volume.known_to_provider) = (self.fresh_uuid(), false, false);
+            if let Some(file_system) = &mut volume.file_system {
+                file_system.close_all();
+                file_system.dismount(mounting);
+            }
+        }
+        Ok(())
     }
 
     fn disk_number(&self, wanted: Option<u32>) -> Result<u32, DescriptionError> {
@@ -168,7 +187,8 @@ impl State {
     }
 
     fn lay_out(&mut self, disk: &mut Disk, description: &DiskDescription) -> Result<(), DescriptionError> {
-        let disk_id = self.fresh_uuid();
+        let new_id = self.fresh_uuid();
+        let disk_id = description.signature.unwrap_or(new_id);
         let reserved_id = self.fresh_uuid();
         let part_id = self.fresh_uuid();
         let kind = match description.content {
@@ -209,8 +229,9 @@ impl State {
     }
 
     fn new_volume(&mut self, description: &DiskDescription, length: u64) -> Volume {
-        let id = self.fresh_uuid();
-        let mut volume = Volume::new(description.volume_id.unwrap_or(id));
+        let new_id = self.fresh_uuid();
+        let id = description.volume_id.unwrap_or(new_id);
+        let mut volume = Volume::new(id);
         volume.further_extents.clone_from(&description.spans);
         let named = description.file_system.clone();
         match description.volume {
@@ -260,6 +281,11 @@ impl State {
     }
 
     pub(crate) fn add_described_file(&mut self, file: &FileDescription) -> Result<(), DescriptionError> {
+        if let FileDescription::Mount { path, disk } = file
+            && self.last_volume(*disk).is_none()
+        {
+            return Err(DescriptionError(format!("disk {disk}, which is to be mounted at {path}, has no volume")));
+        }
         self.add_file(file).map_err(|error| cannot_create(file.path(), error))
     }
 

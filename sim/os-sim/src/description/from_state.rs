@@ -170,6 +170,11 @@ fn describe_disk(disk: &Disk, left_out: &mut LeftOut) -> DiskDescription {
             Layout::Mbr { .. } => Content::Mbr,
             Layout::Superfloppy => Content::Superfloppy,
         },
+        signature: match disk.layout {
+            Layout::Gpt { id, .. } => Some(id),
+            Layout::Mbr { signature } => Some(Uuid::from_fields(signature, 0, 0, &[0; 8])),
+            Layout::Raw | Layout::Superfloppy => None,
+        },
         file_system: disk.foreign.clone(),
         ..DiskDescription::new(size)
     };

@@ -11,7 +11,7 @@ const DURATIONS: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h
 
 /// A value that is a number or a text.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "use a number that is not negative, or a text")]
 pub(super) enum NumberOrText {
     Number(u64),
     Text(String),

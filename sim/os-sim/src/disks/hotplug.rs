@@ -4,7 +4,7 @@ use os::Uuid;
 use os::abi::{BusType, DiskAttributes};
 
 use crate::description::{DescriptionError, DiskDescription};
-use crate::disks::{Disk, ProviderCache};
+use crate::disks::{Disk, Layout, ProviderCache};
 use crate::files::handles::Object;
 use crate::iscsi::{Effect, Lun};
 use crate::state::{DeviceId, Event, FsId, State};
@@ -25,10 +25,53 @@ impl State {
         let number = disk.number;
         let device = self.fresh();
         self.disks.insert(device, disk);
+        self.leave_offline_if_it_collides(device);
         if detected {
             self.show(device);
         }
         number
+    }
+
+    /// Leaves a new disk offline if another one that is online has the same signature, as Windows does.
+    pub(crate) fn leave_offline_if_it_collides(&mut self, device: DeviceId) {
+        if self.collides(device) {
+            self.disks.entry(device).and_modify(Disk::take_offline);
+        }
+    }
+
+    /// Returns whether another disk that is online has the signature of this one.
+    pub(crate) fn collides(&self, device: DeviceId) -> bool {
+        let signature = self.disks.get(&device).and_then(Disk::signature);
+        let others = self.disks.iter().filter(|(other, disk)| **other != device && !disk.is_offline());
+        signature.is_some() && others.map(|(_, disk)| disk.signature()).any(|other| other == signature)
+    }
+
+    /// Writes a new signature to a disk, as Windows does when one that collides comes online.
+    pub(crate) fn give_new_signature(&mut self, device: DeviceId) {
+        let new = self.fresh_uuid();
+        match self.disks.get_mut(&device).map(|disk| &mut disk.layout) {
+            Some(Layout::Gpt { id, .. }) => *id = new,
+            Some(Layout::Mbr { signature }) => *signature = new.as_fields().0,
+            Some(Layout::Raw | Layout::Superfloppy) | None => {}
+        }
+    }
+
+    /// Gives each disk except the system disk the number of another one, in a circle.
+    pub(crate) fn renumber_disks(&mut self, seed: u64) {
+        let mut numbers: Vec<u32> = self.disks.values().filter(|disk| !disk.system).map(|disk| disk.number).collect();
+        numbers.sort_unstable();
+        let Ok(others @ 1..) = u64::try_from(numbers.len().saturating_sub(1)) else { return };
+        let by = usize::try_from(1 + seed % others).unwrap_or(1);
+        let new = |old: u32| {
+            let at = numbers.iter().position(|number| *number == old)?;
+            Some(numbers[(at + by) % numbers.len()])
+        };
+        for disk in self.disks.values_mut() {
+            disk.number = new(disk.number).unwrap_or(disk.number);
+            for span in disk.volumes_mut().flat_map(|volume| &mut volume.further_extents) {
+                span.disk = new(span.disk).unwrap_or(span.disk);
+            }
+        }
     }
 
     /// Makes Windows detect a disk.

@@ -1,5 +1,4 @@
-//! Locked and dismounted volumes: `FSCTL_LOCK_VOLUME`, `FSCTL_UNLOCK_VOLUME`, `FSCTL_DISMOUNT_VOLUME`, and the lock of a
-//! running format.
+//! Locked and dismounted volumes: `FSCTL_LOCK_VOLUME`, `FSCTL_DISMOUNT_VOLUME`, and the lock of a running format.
 
 use os::abi::ControlCode;
 use os::{OsError, OsResult, Uuid};
@@ -9,13 +8,8 @@ use crate::state::{FsId, State};
 
 /// `FSCTL_LOCK_VOLUME`. csi-proxy does not send these codes; format programs do.
 pub(crate) const FSCTL_LOCK_VOLUME: ControlCode = ControlCode(0x0009_0018);
-/// `FSCTL_UNLOCK_VOLUME`.
-pub(crate) const FSCTL_UNLOCK_VOLUME: ControlCode = ControlCode(0x0009_001c);
 /// `FSCTL_DISMOUNT_VOLUME`.
 pub(crate) const FSCTL_DISMOUNT_VOLUME: ControlCode = ControlCode(0x0009_0020);
-
-/// `ERROR_NOT_LOCKED`.
-const NOT_LOCKED: OsError = OsError(158);
 
 /// How a volume is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +50,6 @@ impl State {
     pub(crate) fn control_lock(&mut self, handle: u64, volume: Uuid, code: ControlCode) -> Option<OsResult<usize>> {
         let done = match code {
             FSCTL_LOCK_VOLUME => self.lock_volume(handle, volume),
-            FSCTL_UNLOCK_VOLUME => self.unlock_volume(handle),
             FSCTL_DISMOUNT_VOLUME => self.dismount_volume(handle, volume),
             _ => return None,
         };
@@ -76,10 +69,6 @@ impl State {
         }
         self.opened_mut(handle)?.lock = Some(VolumeLock::Mounted);
         Ok(())
-    }
-
-    fn unlock_volume(&mut self, handle: u64) -> OsResult<()> {
-        self.opened_mut(handle)?.lock.take().map(drop).ok_or(NOT_LOCKED)
     }
 
     fn dismount_volume(&mut self, handle: u64, volume: Uuid) -> OsResult<()> {

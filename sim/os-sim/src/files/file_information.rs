@@ -115,7 +115,6 @@ impl State {
             return Err(BAD_LENGTH);
         }
         let begin = if restart { Cursor::Begin } else { self.opened(handle)?.cursor.clone() };
-        let first_call = matches!(self.opened(handle)?.cursor, Cursor::Begin);
         let mut entries = EntryBuffer { output, last: 0, end: 0 };
         let mut cursor = begin;
         while let Some(next) = entry_after(file_system, directory, id, &cursor)? {
@@ -126,11 +125,7 @@ impl State {
             if entries.end > 0 {
                 break;
             }
-            // The documentation promises that a later call succeeds without an entry. FASTFAT fails with `MORE_DATA`.
-            if !first_call && !restart && !file_system.is_fat() {
-                return Ok(());
-            }
-            entries.push_part(&next);
+            // Windows also writes a part of the entry. The buffer of csi-proxy has room for any entry.
             return Err(OsError::MORE_DATA);
         }
         let none = entries.end == 0;
@@ -305,13 +300,6 @@ impl EntryBuffer<'_> {
         }
         (self.last, self.end) = (at, end);
         true
-    }
-
-    /// Writes the part of the first entry that fits: its fixed part and the beginning of its name.
-    fn push_part(&mut self, entry: &Entry<'_>) {
-        let bytes = bytes_of(entry);
-        let fitting = bytes.len().min(self.output.len());
-        self.output[..fitting].copy_from_slice(&bytes[..fitting]);
     }
 }
 

@@ -10,13 +10,11 @@ use crate::files::fill_part;
 
 /// The size of the largest reparse point, with its header.
 const MAX_LENGTH: usize = 16 * 1024;
-/// The smallest buffer that a reparse point is read into: the size of `REPARSE_GUID_DATA_BUFFER`.
-const MIN_BUFFER: usize = 28;
-/// The bit of tags that belong to Microsoft. A reparse point with any other tag has a GUID between the header and the data.
+/// The bit of tags that belong to Microsoft. A reparse point with any other tag has a GUID after the header, and is not
+/// simulated.
 const MICROSOFT_TAG: u32 = 0x8000_0000;
 /// The bit of tags that a directory with entries can have.
 const DIRECTORY_TAG: u32 = 0x1000_0000;
-const GUID_LENGTH: usize = 16;
 
 /// The target of a link.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,8 +61,7 @@ pub(crate) fn check(data: &[u8]) -> OsResult<u32> {
     if head.tag <= 1 {
         return Err(OsError::REPARSE_TAG_INVALID);
     }
-    let guid = if head.tag & MICROSOFT_TAG == 0 { GUID_LENGTH } else { 0 };
-    if data.len() > MAX_LENGTH || body.len() != guid + usize::from(head.data_length) {
+    if head.tag & MICROSOFT_TAG == 0 || data.len() > MAX_LENGTH || body.len() != usize::from(head.data_length) {
         return Err(OsError::INVALID_REPARSE_DATA);
     }
     match head.tag {
@@ -77,26 +74,12 @@ pub(crate) fn check(data: &[u8]) -> OsResult<u32> {
 
 /// Checks that `new` may replace the reparse point `old` of a file.
 pub(crate) fn check_replacement(old: &[u8], new: &[u8]) -> OsResult<()> {
-    let guid = |data: &[u8]| data.get(size_of::<ReparseHead>()..)?.first_chunk::<GUID_LENGTH>().copied();
-    if tag(old) != tag(new) {
-        return Err(OsError::REPARSE_TAG_MISMATCH);
-    }
-    if tag(new) & MICROSOFT_TAG == 0 && guid(old) != guid(new) {
-        return Err(OsError::REPARSE_ATTRIBUTE_CONFLICT);
-    }
-    Ok(())
+    if tag(old) == tag(new) { Ok(()) } else { Err(OsError::REPARSE_TAG_MISMATCH) }
 }
 
 /// Simulates `FSCTL_GET_REPARSE_POINT` for a file with the reparse point `data`.
 pub(crate) fn read(data: Option<&[u8]>, output: &mut [u8]) -> OsResult<usize> {
-    if output.is_empty() {
-        return Err(OsError::INVALID_USER_BUFFER);
-    }
-    let data = data.ok_or(OsError::NOT_A_REPARSE_POINT)?;
-    if output.len() < MIN_BUFFER {
-        return Err(OsError::INSUFFICIENT_BUFFER);
-    }
-    fill_part(output, data)
+    fill_part(output, data.ok_or(OsError::NOT_A_REPARSE_POINT)?)
 }
 
 fn check_symlink(body: &[u8]) -> OsResult<()> {

@@ -248,7 +248,7 @@ impl Authentication {
     }
 }
 
-static METHODS: [Method; 9] = [
+pub(crate) static METHODS: [Method; 9] = [
     method(
         PORTAL,
         "New",

@@ -69,14 +69,13 @@ pub(crate) fn associated(state: &State, query: &Associators) -> OsResult<Vec<Ins
 }
 
 /// The methods that are simulated.
-static METHODS: [Method; 16] = [
+pub(crate) static METHODS: [Method; 15] = [
     method("MSFT_Disk", "Initialize", "PartitionStyle"),
     method(
         "MSFT_Disk",
         "CreatePartition",
         "Size UseMaximumSize Offset DriveLetter AssignDriveLetter GptType IsHidden IsActive",
     ),
-    method("MSFT_Disk", "Clear", "RemoveData RemoveOEM ZeroOutEntireDisk Sanitize RunAsJob"),
     method("MSFT_Disk", "Online", ""),
     method("MSFT_Disk", "Offline", ""),
     method("MSFT_Disk", "Refresh", ""),
@@ -164,7 +163,6 @@ fn call_disk(state: &mut State, device: DeviceId, method: &str, arguments: Argum
             _ => return Err(code::INVALID_PARAMETER.into()),
         },
         "CreatePartition" => JobAction::CreatePartition(create_partition_arguments(arguments)?),
-        "Clear" => JobAction::Clear { data: arguments.bool("RemoveData")?.unwrap_or(false) },
         "Online" => JobAction::SetOffline(false),
         "Offline" => JobAction::SetOffline(true),
         "SetAttributes" => JobAction::SetReadOnly(arguments.bool("IsReadOnly")?.ok_or(code::INVALID_PARAMETER)?),
@@ -191,9 +189,8 @@ fn create_partition_arguments(arguments: Arguments<'_>) -> Result<NewPartition, 
     if size.is_some() == arguments.bool("UseMaximumSize")?.unwrap_or(false) {
         return Err(code::NO_SIZE_OR_TWO.into());
     }
-    let letter = arguments.u16("DriveLetter")?.and_then(|letter| char::from_u32(letter.into()));
-    if letter.is_some() && arguments.bool("AssignDriveLetter")?.unwrap_or(false) {
-        return Err(code::INVALID_PARAMETER.into());
+    if arguments.u16("DriveLetter")?.is_some() {
+        return Err(code::NOT_SUPPORTED.into());
     }
     // Only `false`, which csi-proxy passes, is simulated.
     for flag in ["AssignDriveLetter", "IsHidden", "IsActive"] {
@@ -203,7 +200,7 @@ fn create_partition_arguments(arguments: Arguments<'_>) -> Result<NewPartition, 
     }
     let gpt_type = arguments.text("GptType")?.map(|kind| kind.trim_start_matches('{').trim_end_matches('}').parse());
     let gpt_type = gpt_type.transpose().map_err(|_| code::INVALID_PARAMETER)?;
-    Ok(NewPartition { offset: arguments.u64("Offset")?, size, gpt_type, letter })
+    Ok(NewPartition { offset: arguments.u64("Offset")?, size, gpt_type })
 }
 
 fn call_partition(
@@ -304,7 +301,7 @@ fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Argumen
 fn start_job(state: &mut State, device: Option<DeviceId>, action: JobAction) -> Result<u64, Ended> {
     let timing = state.timing;
     let takes = match &action {
-        JobAction::Initialize { .. } | JobAction::Clear { .. } => timing.initialize,
+        JobAction::Initialize { .. } => timing.initialize,
         JobAction::CreatePartition(_) => timing.create_partition,
         JobAction::Format(_) => timing.format,
         JobAction::Resize { .. } => timing.resize,

@@ -5,7 +5,6 @@ use std::time::Duration;
 use os::abi::{BASIC_DATA, DiskAttributes};
 use os::{OsResult, Returned, Uuid, Value};
 
-use crate::disks::mount_manager::{Mount, MountPoint};
 use crate::disks::volume_lock::VolumeLock;
 use crate::disks::{ALIGNMENT, Disk, Health, Layout, PartitionKind, SECTOR, Volume, Writability};
 use crate::files::file_system::new_root;
@@ -37,9 +36,6 @@ pub(crate) enum JobAction {
     Initialize {
         gpt: bool,
     },
-    Clear {
-        data: bool,
-    },
     CreatePartition(NewPartition),
     Format(FormatArguments),
     Resize {
@@ -64,7 +60,6 @@ pub(crate) struct NewPartition {
     /// `None` for the largest free range.
     pub size: Option<u64>,
     pub gpt_type: Option<Uuid>,
-    pub letter: Option<char>,
 }
 
 /// The arguments of `Format`.
@@ -138,19 +133,15 @@ impl State {
             JobAction::Resize { .. } if disk.is_offline() || disk.is_read_only() => Some(code::FAILED),
             JobAction::Resize { partition, size } => resize_refusal(disk, *partition, *size),
             JobAction::Initialize { .. } if disk.layout != Layout::Raw => Some(code::ALREADY_INITIALIZED),
-            JobAction::Clear { .. } | JobAction::SetOffline(true) | JobAction::SetReadOnly(_) if disk.system => {
-                Some(code::CRITICAL_DISK)
-            }
+            JobAction::SetOffline(true) | JobAction::SetReadOnly(_) if disk.system => Some(code::CRITICAL_DISK),
             JobAction::SetOffline(_) if disk.is_cache_stale() => Some(code::STALE_CACHE),
             JobAction::SetOffline(_) | JobAction::Rescan | JobAction::Remote { .. } => None,
             _ if disk.is_offline() => Some(code::DISK_OFFLINE),
-            JobAction::Clear { .. } if disk.layout == Layout::Raw => Some(code::NOT_INITIALIZED),
             _ if disk.is_cache_stale() => Some(code::STALE_CACHE),
             JobAction::SetReadOnly(_) => None,
             _ if disk.is_read_only() => Some(code::DISK_READ_ONLY),
             JobAction::Initialize { gpt: true } if disk.cached_size < MIN_GPT_DISK => Some(code::TOO_SMALL_FOR_GPT),
             JobAction::Initialize { .. } => None,
-            JobAction::Clear { data } => (!data && disk.volumes().next().is_some()).then_some(code::DATA_PARTITIONS),
             JobAction::CreatePartition(partition) => create_partition_refusal(disk, partition),
         }
     }
@@ -190,7 +181,6 @@ impl State {
             }
             (JobAction::Rescan, _) => self.refresh_provider(),
             (JobAction::Initialize { gpt }, Some(device)) => self.initialize(device, gpt),
-            (JobAction::Clear { .. }, Some(device)) => self.clear(device),
             (JobAction::CreatePartition(partition), Some(device)) => {
                 return Ok(self.create_partition(device, &partition));
             }
@@ -219,21 +209,9 @@ impl State {
         code::DONE
     }
 
-    /// Removes the partition table and all partitions.
-    fn clear(&mut self, device: DeviceId) -> u32 {
-        self.dismount(device);
-        let Ok(disk) = self.disk_mut(device) else { return code::FAILED };
-        disk.layout = Layout::Raw;
-        disk.partitions.clear();
-        disk.provider_reads_partitions();
-        code::DONE
-    }
-
     fn create_partition(&mut self, device: DeviceId, wanted: &NewPartition) -> Returned {
         let id = self.fresh_uuid();
         let volume = self.fresh_uuid();
-        let letter = wanted.letter.filter(|letter| self.letter(*letter).is_none());
-        let is_taken = wanted.letter.is_some() && letter.is_none();
         let Ok(disk) = self.disk_mut(device) else { return returned(code::FAILED) };
         let Some((offset, size)) = place(disk, wanted) else { return returned(code::NO_SPACE) };
         let kind = match disk.layout {
@@ -244,17 +222,15 @@ impl State {
         let Some(part) = disk.partition_mut(number) else { return returned(code::FAILED) };
         if part.holds_volume() {
             part.volume = Some(Volume { writability: Writability::NotYet, ..Volume::new(volume) });
-            self.mounts.extend(letter.map(|letter| Mount { volume, point: MountPoint::Letter(letter) }));
         }
         self.announce_volumes(device);
-        let code = if is_taken { code::PATH_IN_USE } else { code::DONE };
         let partition = self.disks.get(&device).and_then(|disk| partition_by_number(self, disk, number));
         let out = partition.map(|partition| created("CreatedPartition", partition).out).unwrap_or_default();
-        Returned { code, out }
+        Returned { code: code::DONE, out }
     }
 
     /// Formats a volume. Its content is lost.
-    fn format(&mut self, format: &FormatArguments) -> u32 {
+    pub(crate) fn format(&mut self, format: &FormatArguments) -> u32 {
         let Some((device, number)) = self.location_of(format.volume) else { return code::FAILED };
         let Some(kind) = file_system_name(&format.kind) else { return code::INVALID_PARAMETER };
         let Some(part) = self.disks[&device].partition(number) else { return code::FAILED };

@@ -1,11 +1,11 @@
 //! Disks as devices, offline and read-only: `DISK`.
 
 use os::abi::DiskAttributes;
-use os::{Access, NtPath, Open, OsError};
+use os::{Access, Handle, NtPath, Open, OsError};
 
 use super::devices::{
-    READ_WRITE, attributes, device_number, is_listed, open_disk, set_attributes, set_offline, spare_system_disk,
-    wait_until,
+    READ_WRITE, attributes, device_number, is_listed, open_disk, partition_table, set_attributes, set_offline,
+    spare_system_disk, wait_until,
 };
 use crate::fact::Fact;
 use crate::node::{DiskKind, TestDisk, TestNode, VolumeKind};
@@ -25,6 +25,25 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(set_attributes(&*disk, 40, wanted, mask), Ok(()));
             assert_eq!(attributes(&*disk) & BOTH, expected);
         }
+    }),
+    Fact::new("DISK-30", |node| {
+        let (original, copy) = collision(node);
+        assert_eq!(attributes(&*copy) & DiskAttributes::OFFLINE, DiskAttributes::OFFLINE);
+        assert_eq!(attributes(&*original) & DiskAttributes::OFFLINE, 0);
+        assert_eq!(partition_table(&*copy).0.disk_id, partition_table(&*original).0.disk_id);
+    }),
+    Fact::new("DISK-31", |node| {
+        let (original, copy) = collision(node);
+        let signature = |disk: &dyn Handle| partition_table(disk).0.disk_id;
+        let before = signature(&*original);
+        set_attributes(&*copy, 40, DiskAttributes::READ_ONLY, DiskAttributes::READ_ONLY).expect("it is made read-only");
+        // Whether this succeeds is not the fact.
+        let _ = set_attributes(&*copy, 40, 0, DiskAttributes::OFFLINE);
+        assert_eq!(signature(&*copy), before);
+        set_offline(&*copy, true);
+        set_offline(&*copy, false);
+        assert!(wait_until(node, || signature(&*copy) != before));
+        assert_eq!(signature(&*original), before);
     }),
     Fact::new("DISK-32", |node| attributes_are_set_with(node, 40)),
     Fact::new("DISK-34", |node| {
@@ -59,6 +78,13 @@ pub(crate) const FACTS: &[Fact] = &[
         assert!(node.os().open(&name, &created).is_ok());
     }),
 ];
+
+/// Returns a disk, and a copy of it with its signature.
+fn collision(node: &dyn TestNode) -> (Box<dyn Handle>, Box<dyn Handle>) {
+    let original = TestDisk { number: node.volume(VolumeKind::Ntfs).disk };
+    let copy = node.copy_of(original);
+    (open_disk(node, original, READ_WRITE), open_disk(node, copy, READ_WRITE))
+}
 
 fn attributes_are_set_with(node: &dyn TestNode, version: u32) {
     let disk = open_disk(node, node.disk(DiskKind::Raw), READ_WRITE);

@@ -91,10 +91,6 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(query::<FileIdInfo>(&*root, FileInfo::Id).err(), Some(OsError::INVALID_PARAMETER));
         assert_eq!(basic(&*root).attributes & FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_DIRECTORY);
     }),
-    Fact::new("FILE-INFO-07", |node| {
-        let volume = on_fat(node, NtPath::volume);
-        assert_eq!(query::<FileBasicInfo>(&*volume, FileInfo::Basic).err(), Some(OsError::INVALID_PARAMETER));
-    }),
     Fact::new("FILE-INFO-08", |node| {
         let (_directory, handle) = file(node);
         for attributes in [FILE_ATTRIBUTE_NORMAL, SYSTEM] {

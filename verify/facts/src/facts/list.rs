@@ -1,7 +1,7 @@
 //! Listing directories: `LIST`.
 
 use os::abi::{FileBasicInfo, FileIdBothDirInfo};
-use os::{Access, Disposition, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult, U16String};
+use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult};
 use zerocopy::FromBytes;
 
 use super::calls::{entries, names, query};
@@ -29,27 +29,6 @@ pub(crate) const FACTS: &[Fact] = &[
         }
         assert_eq!(list(&*directory.handle(), true, SMALLEST).0, Ok(()));
     }),
-    Fact::new("LIST-03", |node| {
-        // The first entry of any directory but a root is `.`, which fits.
-        let volume = node.volume(VolumeKind::Fat32);
-        let path = NtPath::volume_root(volume.id);
-        let create = Open {
-            disposition: Disposition::Create,
-            ..Open::existing(Access::READ_ATTRIBUTES, Options::NON_DIRECTORY)
-        };
-        node.os().open(&path.join(&U16String::from_str("facts-long-name")), &create).expect("the file is created");
-        let how = Open::existing(Access::READ_DATA, Options::DIRECTORY);
-        let root = node.os().open(&path, &how).expect("the root opens");
-        // Windows may have made its own directory before.
-        let name = names(&*root).remove(0);
-        let (listed, buffer) = list(&*root, true, SMALLEST);
-        assert_eq!(listed, Err(OsError::MORE_DATA));
-        let cut = head(&buffer);
-        assert_eq!((cut.next_entry_offset, cut.file_name_length as usize), (0, name.len() * 2));
-        assert_ne!(cut.creation_time, i64::from_le_bytes([FILLER; 8]));
-        let units: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        assert_eq!(buffer[FileIdBothDirInfo::NAME_OFFSET..], units[..SMALLEST - FileIdBothDirInfo::NAME_OFFSET]);
-    }),
     Fact::new("LIST-04", |node| {
         let directory = three_entries(node);
         let handle = directory.handle();
@@ -62,21 +41,6 @@ pub(crate) const FACTS: &[Fact] = &[
         assert!(buffer[end.next_multiple_of(8)..].iter().all(|byte| *byte == FILLER));
         let (_, buffer) = list(&*handle, false, 4096);
         assert_eq!(entries(&buffer).0, ["Aaaaaaaa", "bbbbbbbb", "cccccccc"]);
-    }),
-    Fact::new("LIST-05", |node| {
-        let directory = three_entries(node);
-        let handle = directory.handle();
-        let (listed, buffer) = list(&*handle, true, 2 * SMALLEST);
-        assert_eq!((listed, entries(&buffer).0.len()), (Ok(()), 2));
-        let (listed, buffer) = list(&*handle, false, SMALLEST);
-        match listed {
-            Ok(()) => assert!(buffer.iter().all(|byte| *byte == FILLER)),
-            Err(code) => {
-                assert_eq!(code, OsError::MORE_DATA);
-                let part = head(&buffer);
-                assert_eq!((part.next_entry_offset, part.file_name_length), (0, 16));
-            }
-        }
     }),
     Fact::new("LIST-06", |node| {
         let directory = three_entries(node);

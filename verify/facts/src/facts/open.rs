@@ -57,12 +57,6 @@ pub(crate) const FACTS: &[Fact] = &[
         let file = directory.existing("file", Access::READ_ATTRIBUTES, Options::empty()).expect("the file opens");
         assert_eq!(child(&*file, "name", &read_attributes(Options::empty())).err(), Some(OsError::PATH_NOT_FOUND));
     }),
-    Fact::new("FILE-OPEN-06", |node| {
-        let fat = fat_root(node);
-        node.write_file(&format!("{}file", fat.path), b"content");
-        let volume = fat.volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
-        assert_eq!(child(&*volume, "file", &read_attributes(Options::empty())).err(), Some(OsError::PATH_NOT_FOUND));
-    }),
     Fact::new("FILE-OPEN-07", |node| {
         let directory = node.directory_with_file();
         for how in [read_attributes(Options::empty()), create(Options::NON_DIRECTORY), create(Options::DIRECTORY)] {

@@ -41,14 +41,4 @@ pub(crate) const FACTS: &[Fact] = &[
         let id = |handle| query::<FileIdInfo>(handle, FileInfo::Id).expect("the id");
         assert_eq!(id(&*again), id(&*deepest));
     }),
-    Fact::new("FILE-OPEN-48", |node| {
-        let directory = node.directory_with_file();
-        let read = |access| {
-            directory.existing("file", access, Options::empty()).expect("the file opens").read(0, &mut [0; 16])
-        };
-        assert_eq!(read(Access::READ_DATA), Ok(7));
-        for access in [Access::READ_ATTRIBUTES, Access::WRITE_DATA, Access::DELETE] {
-            assert_eq!(read(access), Err(OsError::ACCESS_DENIED), "{access:?}");
-        }
-    }),
 ];

@@ -48,13 +48,6 @@ pub(crate) const FACTS: &[Fact] = &[
             .expect("DELETE is the right that was missing");
         assert!(!exists(&directory, "file"));
     }),
-    Fact::new("FILE-OPEN-30", |node| {
-        let directory = node.directory();
-        directory.mkdir("directory");
-        let opened =
-            directory.existing("directory", Access::READ_DATA, Options::DIRECTORY).expect("the directory opens");
-        assert_eq!(opened.read(0, &mut [0; 16]), Err(OsError::INVALID_FUNCTION));
-    }),
     Fact::new("FILE-OPEN-31", |node| {
         let directory = node.directory_with_file();
         node.revoke_all_rights(&directory.win32("file"));

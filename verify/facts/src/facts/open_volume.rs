@@ -1,4 +1,4 @@
-//! Volumes, their root directories, and volumes that are locked or dismounted: `FILE-OPEN-25` to `-27` and `-40` to `-45`.
+//! Volumes, their root directories, and volumes that are locked or dismounted: `FILE-OPEN-27` and `FILE-OPEN-40` to `-45`.
 
 use os::abi::{ControlCode, DiskAttributes};
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16String};
@@ -11,20 +11,6 @@ use crate::fact::Fact;
 use crate::node::{TestDisk, TestNode, TestVolume, VolumeKind};
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::new("FILE-OPEN-25", |node| {
-        let fat = fat_root(node);
-        let root = NtPath::volume_root(fat.volume.id);
-        let open = |access, options| node.os().open(&root, &Open::existing(access, options)).err();
-        assert_eq!(open(Access::DELETE, Options::DELETE_ON_CLOSE), Some(OsError::ACCESS_DENIED));
-        assert_eq!(open(Access::READ_ATTRIBUTES, Options::NON_DIRECTORY), Some(OsError::ACCESS_DENIED));
-        assert_eq!(open(Access::READ_ATTRIBUTES, Options::DIRECTORY), None);
-    }),
-    Fact::new("FILE-OPEN-26", |node| {
-        let volume = node.volume(VolumeKind::Fat32);
-        let how = Open::existing(Access::GENERIC_READ, Options::DIRECTORY);
-        assert_eq!(node.os().open(&NtPath::volume(volume.id), &how).err(), Some(OsError::DIRECTORY));
-        volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
-    }),
     Fact::new("FILE-OPEN-27", |node| a_locked_volume_refuses_all_opens(node, VolumeKind::Fat32)),
     Fact::new("FILE-OPEN-40", |node| {
         let fat = fat_root(node);

@@ -1,8 +1,8 @@
 //! Reparse points, setting and reading: `REP-SET`, `REP-GET` and `REP-DEL`.
 
 use os::abi::{
-    ControlCode, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, FileBasicInfo, MountPointReparse,
-    REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, SYMLINK_RELATIVE, SymlinkReparse,
+    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, FileBasicInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT,
+    REPARSE_TAG_SYMLINK, SYMLINK_RELATIVE, SymlinkReparse,
 };
 use os::{Access, Disposition, FileInfo, Open, Options, OsError, Share};
 use zerocopy::IntoBytes;
@@ -13,8 +13,6 @@ use super::reparse::{
 };
 use crate::fact::Fact;
 
-/// The smallest output of `FSCTL_GET_REPARSE_POINT`.
-const MIN_OUTPUT: usize = 28;
 const ATTRIBUTES: Access = Access::READ_ATTRIBUTES.union(Access::WRITE_ATTRIBUTES);
 
 pub(crate) const FACTS: &[Fact] = &[
@@ -166,15 +164,6 @@ pub(crate) const FACTS: &[Fact] = &[
         directory.mkdir("tagged");
         let handle = directory.itself("tagged", ATTRIBUTES);
         assert_eq!(set(&*handle, &tagged(FOREIGN_TAG, &[1; 32])), Err(OsError::INVALID_REPARSE_DATA));
-        set(&*handle, &foreign([1; 16])).expect("the form with a GUID is accepted");
-        assert_eq!(get(&*handle), Ok(foreign([1; 16])));
-    }),
-    Fact::new("REP-SET-15", |node| {
-        let directory = node.directory();
-        directory.link("tagged", &foreign([1; 16]));
-        let handle = directory.itself("tagged", ATTRIBUTES);
-        assert_eq!(set(&*handle, &foreign([2; 16])), Err(OsError::REPARSE_ATTRIBUTE_CONFLICT));
-        assert_eq!(get(&*handle), Ok(foreign([1; 16])));
     }),
     Fact::new("REP-SET-16", |node| {
         let directory = node.directory();
@@ -244,35 +233,6 @@ pub(crate) const FACTS: &[Fact] = &[
         directory.link("link", &mount_point(r"\??\C:\x", ""));
         assert_eq!(get(&*directory.itself("link", read_control)), Ok(mount_point(r"\??\C:\x", "")));
     }),
-    Fact::new("REP-GET-02", |node| {
-        let directory = node.directory();
-        directory.link("link", &mount_point(r"\??\C:\x", ""));
-        let link = directory.itself("link", Access::READ_ATTRIBUTES);
-        let read = link.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut []);
-        assert_eq!(read, Err(OsError::INVALID_USER_BUFFER));
-    }),
-    Fact::new("REP-GET-03", |node| {
-        let directory = node.directory();
-        directory.link("link", &mount_point(r"\??\C:\x", ""));
-        let link = directory.itself("link", Access::READ_ATTRIBUTES);
-        for size in [1, 8, MIN_OUTPUT - 1] {
-            let mut output = vec![0xff; size];
-            let read = link.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut output);
-            assert_eq!(read, Err(OsError::INSUFFICIENT_BUFFER), "{size}");
-            assert_eq!(output, vec![0xff; size]);
-        }
-    }),
-    Fact::new("REP-GET-04", |node| {
-        let directory = node.directory();
-        let data = mount_point(r"\??\C:\x", r"C:\x");
-        directory.link("link", &data);
-        let link = directory.itself("link", Access::READ_ATTRIBUTES);
-        for size in [MIN_OUTPUT, data.len() - 1] {
-            let mut output = vec![0xff; size];
-            let read = link.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut output);
-            assert_eq!((read, &output[..]), (Err(OsError::MORE_DATA), &data[..size]));
-        }
-    }),
     Fact::new("REP-GET-05", |node| {
         let directory = node.directory();
         directory.link("junction", &mount_point(r"\??\C:\x", ""));
@@ -309,11 +269,5 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
 ];
 
+/// A tag that is not Microsoft's.
 const FOREIGN_TAG: u32 = 0x0000_dead;
-
-/// Returns a reparse point with a tag that is not Microsoft's.
-fn foreign(guid: [u8; 16]) -> Vec<u8> {
-    let mut data = tagged(FOREIGN_TAG, b"data");
-    data.splice(8..8, guid);
-    data
-}

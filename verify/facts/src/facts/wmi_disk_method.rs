@@ -40,20 +40,6 @@ pub(crate) const FACTS: &[Fact] = &[
         let size = disk(node, raw).u64("Size").expect("the size");
         assert_eq!(create(("Size", number(size))), 40000);
     }),
-    Fact::new("WMI-DISK-04", |node| {
-        let raw = node.disk(DiskKind::Raw);
-        let path = initialized(node, raw, 2);
-        let arguments =
-            [("DriveLetter", Value::U32(u32::from(b'C'))), ("Offset", number(64 * MIB)), ("Size", number(64 * MIB))];
-        assert_eq!(call(node, &path, "CreatePartition", &arguments).0, 42002);
-        assert_eq!(partition_near(node, raw, 64 * MIB).u64("Size"), Some(64 * MIB));
-    }),
-    Fact::new("WMI-DISK-05", |node| {
-        let path = initialized(node, node.disk(DiskKind::Raw), 2);
-        let arguments =
-            [maximum(), ("DriveLetter", Value::U32(u32::from(b'Z'))), ("AssignDriveLetter", Value::Bool(true))];
-        assert_eq!(call(node, &path, "CreatePartition", &arguments).0, 5);
-    }),
     Fact::new("WMI-DISK-06", |node| {
         let raw = node.disk(DiskKind::Raw);
         let path = initialized(node, raw, 2);
@@ -125,18 +111,6 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(initialize(), 41003);
         assert_eq!(call(node, &path, "Online", &[]).0, 0);
         assert_eq!(initialize(), 0);
-    }),
-    Fact::new("WMI-DISK-23", |node| {
-        let raw = node.disk(DiskKind::Raw);
-        let path = disk(node, raw).path;
-        let clear = |data: bool| call(node, &path, "Clear", &[("RemoveData", Value::Bool(data))]).0;
-        assert_eq!(clear(true), 41000);
-        initialized(node, raw, 2);
-        partition(node, &path, 64 * MIB, 64 * MIB);
-        disk(node, raw);
-        assert_eq!(clear(false), 41008);
-        assert_eq!(clear(true), 0);
-        assert_eq!(disk(node, raw).u32("PartitionStyle"), Some(0));
     }),
     Fact::new("WMI-DISK-26", |node| {
         let raw = node.disk(DiskKind::Raw);

@@ -48,7 +48,7 @@ impl Daemon {
         let mut process = Command::new(program)
             .arg(format!("-socket-folder={}", folder.path().join(SOCKETS).display()))
             .arg(format!("-node={}", node.display()))
-            .args(["-metrics-bind-address=127.0.0.1:0", "-max-silence=2"])
+            .args(["-metrics-bind-address=127.0.0.1:0", "-max-silence=2", "-direct"])
             .stdout(Stdio::piped())
             // A pipe would fill up, since the log is read only at the end.
             .stderr(fs::File::create(folder.path().join(LOG)).expect("a file"))

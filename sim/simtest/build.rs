@@ -12,6 +12,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let descriptors = protox::compile(["sim_control.proto"], ["proto"])?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
-    tonic_prost_build::configure().compile_fds(descriptors)?;
+    // A test needs only the clients.
+    tonic_prost_build::configure()
+        .server_mod_attribute("csi_proxy_sim.v1", "#[cfg(feature = \"server\")]")
+        .compile_fds(descriptors)?;
     Ok(())
 }

@@ -17,8 +17,10 @@ use tower::service_fn;
 use transport::address::{Address, Location};
 
 pub use generated::container_files_client::ContainerFilesClient;
+#[cfg(feature = "server")]
 pub use generated::container_files_server::{ContainerFiles, ContainerFilesServer};
 pub use generated::simulation_client::SimulationClient;
+#[cfg(feature = "server")]
 pub use generated::simulation_server::{Simulation, SimulationServer};
 pub use generated::*;
 

@@ -1,0 +1,140 @@
+//! Records the calls of a driver as a sequence that `csi-proxy-sim replay` plays.
+
+use std::fs::File;
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use prost_reflect::SerializeOptions;
+use serde_json::{Map, Value, json};
+use tonic::Code;
+
+use super::answer::{Answer, PREFIX};
+use super::rpc::{CONTROL, KnownRpc, is_secret};
+
+const HEAD: &str = "{\"driver\": \"recorded\", \"about\": \"recorded by csi-proxy-sim\",\n\"phases\": [{\"name\": \"Recorded\", \"steps\": [";
+
+/// A file that is a complete sequence after each call.
+#[derive(Debug)]
+pub(crate) struct Recorder(Mutex<Recording>);
+
+#[derive(Debug)]
+struct Recording {
+    file: File,
+    /// Where the next step begins.
+    end: u64,
+    /// The volumes that an answer has named, in the order of their variables.
+    volumes: Vec<String>,
+    /// The secret fields that a request had. Their values are not recorded.
+    secrets: Map<String, Value>,
+}
+
+impl Recorder {
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        let mut recording =
+            Recording { file: File::create(path)?, end: HEAD.len() as u64, volumes: Vec::new(), secrets: Map::new() };
+        recording.file.write_all(HEAD.as_bytes())?;
+        recording.write("")?;
+        Ok(Self(Mutex::new(recording)))
+    }
+
+    /// Records a call, its request without secrets, and the answer.
+    pub(super) fn record(&self, rpc: &KnownRpc, request: Value, answer: &Answer) {
+        let mut recording = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let step = recording.step(rpc, request, answer);
+        let comma = if recording.end == HEAD.len() as u64 { "" } else { "," };
+        if let Err(error) = recording.write(&format!("{comma}\n{step}")) {
+            tracing::warn!(%error, rpc = rpc.name, "cannot record a call");
+        }
+    }
+}
+
+impl Recording {
+    fn step(&mut self, rpc: &KnownRpc, mut request: Value, answer: &Answer) -> Value {
+        self.note_secrets(&request);
+        let known = self.volumes.len();
+        self.name_volumes(known, &mut request);
+        if let Some(name) = rpc.name.strip_prefix(CONTROL) {
+            return json!({ "control": name.trim_start_matches('/'), "request": request });
+        }
+        let mut step = json!({ "call": rpc.name, "request": request });
+        let status = answer.status();
+        if status.code() == Code::Ok {
+            let message = answer.data.get(PREFIX..).unwrap_or_default();
+            let mut response = rpc.rpc.response_json(message, SerializeOptions::new()).unwrap_or_default();
+            let mut keep = Map::new();
+            self.find_volumes(&response, "", &mut keep);
+            self.name_volumes(known, &mut response);
+            step["want"] = response;
+            step["keep"] = keep.into();
+        } else {
+            let mut message = Value::from(status.message());
+            self.name_volumes(known, &mut message);
+            step["fails"] = message;
+        }
+        step
+    }
+
+    /// Writes a step and the end of the file.
+    fn write(&mut self, step: &str) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(self.end))?;
+        let variables = Value::from(self.secrets.clone());
+        self.file.write_all(format!("{step}\n]}}],\n\"variables\": {variables}}}\n").as_bytes())?;
+        self.end += step.len() as u64;
+        Ok(())
+    }
+
+    fn note_secrets(&mut self, request: &Value) {
+        for (name, value) in request.as_object().into_iter().flatten() {
+            if is_secret(name) {
+                self.secrets.insert(name.clone(), "".into());
+            }
+            self.note_secrets(value);
+        }
+    }
+
+    /// Makes variables of the volumes in an answer that are new.
+    fn find_volumes(&mut self, value: &Value, path: &str, keep: &mut Map<String, Value>) {
+        let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+        match value {
+            Value::String(text) if is_volume(text) && !self.volumes.contains(text) => {
+                keep.insert(variable(self.volumes.len()), path.into());
+                self.volumes.push(text.clone());
+            }
+            Value::Array(items) => {
+                items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(index, item)| self.find_volumes(item, &below(&index.to_string()), keep));
+            }
+            Value::Object(fields) => fields.iter().for_each(|(key, item)| self.find_volumes(item, &below(key), keep)),
+            _ => {}
+        }
+    }
+
+    /// Writes the variables of the first `known` volumes instead of their GUIDs. The others are kept by this step, and have no
+    /// value before it.
+    fn name_volumes(&self, known: usize, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                for (index, volume) in self.volumes.iter().enumerate() {
+                    let name = if index < known { format!("${}", variable(index)) } else { "<volume>".to_owned() };
+                    *text = text.replace(volume, &name);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.name_volumes(known, item)),
+            Value::Object(fields) => fields.values_mut().for_each(|item| self.name_volumes(known, item)),
+            _ => {}
+        }
+    }
+}
+
+fn is_volume(text: &str) -> bool {
+    text.starts_with(r"\\?\Volume{") && text.ends_with(r"}\")
+}
+
+/// Returns the variable of a volume, in letters only: `volumeA`, `volumeB`, and so on.
+fn variable(index: usize) -> String {
+    let letter = |digit: usize| char::from(b'A' + u8::try_from(digit % 26).unwrap_or_default());
+    format!("volume{}{}", if index < 26 { String::new() } else { letter(index / 26 - 1).into() }, letter(index))
+}

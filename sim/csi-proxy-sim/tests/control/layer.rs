@@ -1,0 +1,133 @@
+//! The answers of the Go program, some group-versions only, one TCP endpoint, and recorded calls.
+
+use std::fs;
+
+use csi_proxy_client::{Credentials, DiskNumber, DiskState, ErrorKind};
+use tonic::Code;
+use tonic::transport::Endpoint;
+
+use super::program::{Ended, Program, folder, run};
+
+const NODE: &str = "[[disk]]\nsize = \"1 GiB\"\nread_only = true\noffline = true\n\
+                    [[disk]]\nsize = \"1 GiB\"\ncontent = \"partitioned\"\nfile_system = \"NTFS\"\n\
+                    [[file]]\nkind = \"mount\"\npath = 'C:\\var\\lib\\kubelet\\m'\ndisk = 2\n\
+                    [[file]]\nkind = \"file\"\npath = 'C:\\var\\lib\\kubelet\\m\\data'\ncontent = \"kept\"\n";
+
+#[tokio::test]
+async fn like_the_go_program_every_error_is_unknown_and_a_volume_is_formatted_again() {
+    for (flag, text) in [("-like-go", "because it does not exist"), ("-like-go=1.3", "not a mounted folder")] {
+        let program = Program::start_on(NODE, &["-fast", flag]);
+        let driver = program.driver();
+        let error = driver.disk().get_disk_stats(DiskNumber(7)).await.expect_err("no such disk");
+        assert_eq!(error.kind(), ErrorKind::Unknown, "{error}");
+        let channel = program.channel("csi-proxy-volume-v1").await;
+        let path = r"C:\var\lib\kubelet\plugins";
+        // Field 1 is the path.
+        let request = [&[10, u8::try_from(path.len()).expect("it is short")], path.as_bytes()].concat();
+        let called = dynamic_client::call(&channel, "/v1.Volume/GetVolumeIDFromTargetPath", request).await;
+        let status = called.expect_err("nothing is mounted");
+        assert!(status.code() == Code::Unknown && status.message().contains(text), "{status}");
+
+        driver.disk().set_disk_state(DiskNumber(1), DiskState::Online).await.expect("it comes online");
+        let state = program.ctl(&["disks", "-o", "json"]).json()[1]["state"].clone();
+        assert_eq!(state, "Read-only");
+        assert_eq!(program.ctl(&["cat", r"C:\var\lib\kubelet\m\data"]).ok(), "kept");
+        let volume = driver.volume().list_volumes_on_disk(DiskNumber(2), None).await.expect("a volume");
+        driver.volume().format_volume(&volume[0]).await.expect("it is formatted");
+        program.ctl(&["cat", r"C:\var\lib\kubelet\m\data"]).fails(4, &["cannot find"]);
+    }
+}
+
+#[tokio::test]
+async fn like_the_go_program_a_disk_without_volumes_has_an_empty_list() {
+    let program = Program::start_on("[[disk]]\nsize = \"1 GiB\"\ncontent = \"gpt\"\n", &["-fast", "-like-go"]);
+    let volumes = program.driver().volume().list_volumes_on_disk(DiskNumber(1), None).await.expect("a list");
+    assert!(volumes.is_empty());
+}
+
+#[tokio::test]
+async fn only_the_group_versions_of_the_flag_are_open() {
+    let program = Program::start_on("", &["-api-versions=disk/v1beta3,volume/v1"]);
+    let mut sockets: Vec<_> = fs::read_dir(program.sockets())
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
+        .collect();
+    sockets.sort();
+    assert_eq!(sockets, ["csi-proxy-disk-v1beta3.sock", "csi-proxy-volume-v1.sock", "sim-control.sock"]);
+    assert_eq!(program.announced("open, of those that follow, only "), "disk/v1beta3, volume/v1");
+    program.driver().disk().list_disk_ids().await.expect("the client falls back");
+    program.ctl(&["restart"]).ok();
+    assert_eq!(fs::read_dir(program.sockets()).expect("the folder").count(), 3);
+    run(&["-direct", "-like-go"]).fails(1, &["-direct leaves nothing of -record and -like-go"]);
+    run(&["-api-versions=disk/v9"]).fails(2, &["no group-version is called \"disk/v9\""]);
+}
+
+#[tokio::test]
+async fn one_tcp_endpoint_serves_all_group_versions_and_the_control_api() {
+    let program = Program::start_on("", &["-listen=127.0.0.1:0"]);
+    let address = format!("http://{}", program.announced("all endpoints and the control API at "));
+    let endpoint = Endpoint::from_shared(address).expect("an address");
+    let channel = endpoint.connect().await.expect("a connection");
+    for path in ["/v1.Disk/Rescan", "/v1beta1.Disk/Rescan", "/csi_proxy_sim.v1.Simulation/GetNode"] {
+        dynamic_client::call(&channel, path, Vec::new()).await.unwrap_or_else(|status| panic!("{path}: {status}"));
+    }
+    let unknown = dynamic_client::call(&channel, "/v9.Disk/Rescan", Vec::new()).await.expect_err("no such service");
+    assert_eq!(unknown.code(), Code::Unimplemented);
+    program.ctl(&["inject", "--rpc", "disk/v1/Rescan", "--cut", "--count", "1"]).ok();
+    dynamic_client::call(&channel, "/v1.Disk/Rescan", Vec::new()).await.expect_err("the connection is cut");
+    program.ctl(&["restart"]).ok();
+    let channel = endpoint.connect().await.expect("a connection");
+    dynamic_client::call(&channel, "/v1.Disk/Rescan", Vec::new()).await.expect("the daemon serves again");
+}
+
+/// Records a driver that stages a volume and meets an error, with changes of the node, and returns the file.
+async fn record(folder: &tempfile::TempDir) -> String {
+    let file = folder.path().join("recorded.json");
+    let program = Program::start(&["-fast", &format!("-record={}", file.display())]);
+    let driver = program.driver();
+    program.ctl(&["add-disk", "--size", "1Gi", "--serial", "vol-1"]).ok();
+    let directory = r"C:\var\lib\kubelet\plugins\globalmount";
+    driver.disk().partition_disk(DiskNumber(9)).await.expect("a partition");
+    let volumes = driver.volume().list_volumes_on_disk(DiskNumber(9), None).await.expect("a volume");
+    driver.volume().format_volume(&volumes[0]).await.expect("a file system");
+    driver.filesystem().mkdir(directory).await.expect("a directory");
+    driver.volume().mount_volume(&volumes[0], directory).await.expect("a mount");
+    driver.disk().get_disk_stats(DiskNumber(77)).await.expect_err("no such disk");
+    let credentials = Credentials { username: r"EXAMPLE\user", password: "password" };
+    driver.smb().new_smb_global_mapping(r"\\fileserver\share", None, Some(credentials)).await.expect("a mapping");
+    program.ctl(&["restart"]).ok();
+    assert_eq!(driver.volume().get_volume_id_from_target_path(directory).await.expect("an id"), volumes[0]);
+    program.stop();
+    fs::read_to_string(file).expect("the file")
+}
+
+fn replay(folder: &tempfile::TempDir, text: &str, flags: &[&str]) -> Ended {
+    let file = folder.path().join("replayed.json");
+    fs::write(&file, text).expect("a file");
+    run(&[&["replay", "-fast"], flags, &[file.to_str().expect("UTF-8")]].concat())
+}
+
+#[tokio::test]
+async fn recorded_calls_are_replayed_against_ours_and_against_the_go_program() {
+    let folder = folder();
+    let recorded = record(&folder).await;
+    assert!(recorded.contains("$volumeA") && !recorded.contains("?\\Volume{"), "{recorded}");
+    assert!(!recorded.contains("\"password\": \"password\"") && recorded.contains("$password"), "{recorded}");
+    // The password is the simulated server's; whoever replays the file writes it down.
+    let complete = recorded.replace("\"password\":\"\"", "\"password\":\"password\"");
+    assert_ne!(complete, recorded);
+    for flags in [&[][..], &["-like-go"]] {
+        let replayed = replay(&folder, &complete, flags);
+        assert_eq!(replayed.code, Some(0), "{replayed:?}");
+        assert!(replayed.stdout.contains("0 unexpected results"), "{replayed:?}");
+    }
+    let replayed = replay(&folder, &complete.replace("\"diskNumber\":77", "\"diskNumber\":1"), &[]);
+    assert!(replayed.code == Some(1) && replayed.stdout.contains("GetDiskStats must fail with"), "{replayed:?}");
+}
+
+#[test]
+fn a_file_that_cannot_be_replayed_is_named() {
+    let folder = folder();
+    run(&["replay"]).fails(1, &["give the files to replay"]);
+    replay(&folder, "{}", &[]).fails(1, &["replayed.json: missing field"]);
+}
