@@ -8,7 +8,7 @@ const ACTION: &str = include_str!("../../../.github/actions/csi-proxy-sim/action
 
 #[test]
 fn the_action_installs_a_local_program_for_the_steps_that_follow() {
-    let (_, script) = ACTION.split_once("run: |\n").expect("a script");
+    let (_, script) = ACTION.split_once("below RUNNER_TEMP\n").expect("a script");
     let folder = tempfile::tempdir().expect("a folder");
     let [path, environment] = ["path", "environment"].map(|name| folder.path().join(name));
     let output = Command::new("bash")
