@@ -80,13 +80,15 @@ fn over_sockets(source: &Path) -> Result<Summary, Error> {
     Ok(sum)
 }
 
+/// Writes the Go stubs of the control API of csi-proxy-sim, which git does not keep.
+pub(crate) fn generate_stubs() -> Result<(), Error> {
+    let mut stubs = workspace::cargo();
+    process::must_succeed(stubs.args(["run", "--package", "csi-proxy-sim-client", "--example", "go_stubs"]))
+}
+
 /// Tests the Go module for driver authors with its example. csi-proxy-sim has been built.
 fn simtest() -> Result<Summary, Error> {
-    let mut stubs = workspace::cargo();
-    stubs.args(["run", "--package", "csi-proxy-sim-client", "--example", "go_stubs"]);
-    if !process::succeeds(&mut stubs)? {
-        return Ok(Summary::failed("the Go stubs of the control API cannot be generated"));
-    }
+    generate_stubs()?;
     let mut go = Command::new("go");
     go.current_dir(workspace::root().join("sim/simtest/example")).args(["test", "-v", "-count=1", "."]);
     go.env("CSI_PROXY_SIM", workspace::target().join("debug").join(windows::SIMULATOR));

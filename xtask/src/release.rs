@@ -10,7 +10,7 @@ use std::process::Command;
 use clap::Args;
 
 use crate::summary::Summary;
-use crate::{Error, checks, process, setup, workspace};
+use crate::{Error, checks, go, process, setup, workspace};
 
 mod contents;
 mod hive;
@@ -60,6 +60,7 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     if options.platform.is_none() {
         sum += Summary::of_step("chart", images::make_chart);
         sum += Summary::of_step("crates", crates);
+        sum += Summary::of_step("Go module", go_module);
         sum += Summary::of_step("contents", contents::check);
     }
     fs::write(folder().join("RELEASE-NOTES.md"), notes()?)?;
@@ -77,6 +78,23 @@ fn crates() -> Result<Summary, Error> {
         fs::copy(&archive, folder().join(archive.file_name().unwrap_or_default()))?;
     }
     Ok(Summary::passed())
+}
+
+/// Packs the Go module for the tests of drivers, with the stubs, and compiles what is in the archive.
+fn go_module() -> Result<Summary, Error> {
+    const NAME: &str = "csi-proxy-simtest";
+    go::generate_stubs()?;
+    let module = parts().join("go").join(NAME);
+    fs::create_dir_all(&module)?;
+    let mut unpack = Command::new("sh");
+    unpack.current_dir(workspace::root().join("sim/simtest")).arg("-c");
+    unpack.arg("git archive HEAD '*.go' 'go.*' README.md Dockerfile example proto | tar -x -C \"$0\"").arg(&module);
+    process::must_succeed(&mut unpack)?;
+    let mut copy = Command::new("cp");
+    copy.current_dir(workspace::root()).args(["-r", "LICENSE", "sim/simtest/simcontrol"]);
+    process::must_succeed(copy.arg(&module))?;
+    tar(&parts().join("go"), &folder().join(format!("{NAME}.tar.gz")))?;
+    Ok(Summary::of_check("the Go module", Command::new("go").current_dir(module).args(["vet", "./..."])))
 }
 
 /// Returns the part of CHANGELOG.md on this version, or on unreleased changes, and with what the programs were built.
@@ -118,11 +136,11 @@ fn commit_time() -> Result<String, Error> {
     time.ok_or_else(|| "a release is made from a git checkout".into())
 }
 
-/// Makes a tar archive of the contents of a folder, the same for the same contents.
+/// Makes a tar archive of the contents of a folder, the same for the same contents. gzip compresses a `.tar.gz`.
 fn tar(contents: &Path, archive: &Path) -> Result<(), Error> {
     let mut tar = Command::new("tar");
     tar.args(["--format=ustar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=755"]);
-    tar.arg(format!("--mtime={}", commit_time()?)).arg("-cf").arg(archive).arg("-C").arg(contents);
+    tar.arg(format!("--mtime={}", commit_time()?)).arg("-acf").arg(archive).arg("-C").arg(contents);
     process::must_succeed(tar.args(files_in(contents)?))
 }
 

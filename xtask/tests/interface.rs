@@ -54,14 +54,15 @@ fn is_test(attributes: &[syn::Attribute]) -> bool {
 #[test]
 fn the_public_items_of_the_libraries_are_those_listed() {
     for (folder, package) in [
-        ("client", "csi-proxy-client"),
-        ("transport", "csi-proxy-transport"),
-        ("storage-ops", "csi-proxy-storage-ops"),
-        ("os", "csi-proxy-os"),
-        ("os-win32", "csi-proxy-os-win32"),
-        ("terminal-text", "csi-proxy-terminal-text"),
+        ("crates/client", "csi-proxy-client"),
+        ("crates/transport", "csi-proxy-transport"),
+        ("crates/storage-ops", "csi-proxy-storage-ops"),
+        ("crates/os", "csi-proxy-os"),
+        ("crates/os-win32", "csi-proxy-os-win32"),
+        ("crates/terminal-text", "csi-proxy-terminal-text"),
+        ("sim/simtest", "csi-proxy-sim-client"),
     ] {
-        let items = public_items::of(&sources(&format!("crates/{folder}/src")));
+        let items = public_items::of(&sources(&format!("{folder}/src")));
         let text = items.into_iter().collect::<Vec<_>>().join("\n");
         let file = path(&format!("xtask/tests/interface/{package}.txt"));
         if env::var_os("BLESS").is_some() {

@@ -63,10 +63,15 @@ fn push_image(oras: &Path, image: &str, platform: &Platform) -> Result<(), Error
     let layer = format!("{}.tar", image.replace(':', "-"));
     tar(&contents, &parts().join(&layer))?;
     let label = |name: &str| format!("org.opencontainers.image.{name}");
+    // The simulator serves what the recipe for an image of one's own says.
+    let recipe = fs::read_to_string(workspace::root().join("sim/simtest/Dockerfile"))?;
+    let simulator = recipe.lines().find_map(|line| line.strip_prefix("ENTRYPOINT ")).ok_or("no ENTRYPOINT")?;
+    let entrypoint =
+        if on_windows { json!([format!("{}.exe", windows::DAEMON)]) } else { serde_json::from_str(simulator)? };
     let config = json!({
         "architecture": platform.architecture(), "os": platform.system(), "created": commit_time()?,
         "config": {
-            "Entrypoint": [platform.files(platform.packages[0])[0]],
+            "Entrypoint": entrypoint,
             "Env": [if on_windows { r"PATH=C:\Windows\System32;C:\Windows" } else { "PATH=/" }],
             "Labels": {
                 label("title"): platform.packages[0], label("version"): workspace::version()?,
