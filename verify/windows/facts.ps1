@@ -1,6 +1,6 @@
 # Proves, for each fact about Windows that needs no second machine, whether it holds: gives the checks two shares of this
 # machine with two users, two iSCSI targets, and services, and runs them. verify/facts/src/local.rs describes the
-# variables; cargo xtask windows facts adds the disks. docs/facts.md then has the results on Windows.
+# variables; csi-proxy-selftest adds the disks. docs/facts.md then has the results on Windows.
 #
 # Runs in Windows PowerShell, for which the module of the target server is made. What it creates, it leaves behind.
 $ErrorActionPreference = 'Stop'
@@ -69,5 +69,5 @@ foreach ($service in $services) {
 }
 sc.exe config facts-disabled start= disabled | Out-Null
 
-cargo xtask windows facts
+cargo run -p csi-proxy-selftest -- create-disks-for cargo xtask facts
 if ($LASTEXITCODE -ne 0) { throw 'some facts do not hold: see the lines above, and docs/facts.md' }

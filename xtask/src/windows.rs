@@ -27,8 +27,6 @@ pub(crate) enum Task {
     Test,
     /// Test disks and volumes on VHDs: on Windows only, as administrator
     Disks,
-    /// Check the facts with VHDs for the checks that need a disk or a volume: on Windows only, as administrator
-    Facts,
     /// Run clippy on the packages with Windows code, as compiled for Windows
     Clippy,
     /// Run a driver for Windows against a simulated node: `cargo xtask windows driver [--node FILE] DRIVER.exe ARGUMENTS`
@@ -69,7 +67,6 @@ pub(crate) fn run(task: &Task) -> Result<Summary, Error> {
             daemon()?;
             vhd::test()
         }
-        Task::Facts => Ok(Summary::of_result("facts", vhd::check_facts())),
         Task::Test => Ok(test()),
         Task::Driver(options) => Ok(Summary::of_result("driver", driver::run(options))),
     }

@@ -6,8 +6,20 @@ use facts::DiskIdentity;
 use os::Os;
 use os::abi::BusType;
 
-use crate::vhd::{DISKS_FOR_FACTS, Vhd};
+use crate::vhd::Vhd;
 
+/// The kinds of disks, by the end of the variable that names each one (verify/facts/src/local.rs), and the size of their
+/// sectors in bytes. A check partitions and formats its disk.
+const KINDS: [(&str, u32); 8] = [
+    ("DISK_RAW", 512),
+    ("DISK_MBR", 512),
+    ("DISK_FOURKN", 4096),
+    ("VOLUME_NTFS", 512),
+    ("VOLUME_FAT32", 512),
+    ("VOLUME_REFS", 512),
+    ("VOLUME_RAW", 512),
+    ("VOLUME_NTFS4KN", 4096),
+];
 /// The size in MiB. ReFS needs more than 1 GiB.
 const SIZE: u32 = 4096;
 /// No machine has a disk with a higher number.
@@ -27,7 +39,7 @@ pub(crate) fn create(os: &dyn Os) -> Disks {
     let mut disks = Disks::default();
     // A size that no other disk is likely to have.
     let size = SIZE + process::id() % 1000;
-    for (name, sectors) in DISKS_FOR_FACTS {
+    for (name, sectors) in KINDS {
         let others: Vec<u32> = (0..MOST_DISKS).filter(|number| DiskIdentity::of(os, *number).is_ok()).collect();
         let file = format!("csi-proxy-selftest-{}-{}", process::id(), name.to_lowercase());
         let file = match Vhd::create(&env::temp_dir(), &file, size, sectors) {
@@ -77,7 +89,16 @@ fn proven(os: &dyn Os, number: u32, size: u32, others: &[u32]) -> Result<DiskIde
 mod tests {
     use os::abi::BusType;
 
-    use super::proven;
+    use super::{KINDS, proven};
+
+    #[test]
+    fn the_facts_know_each_disk_by_the_name_of_its_variable() {
+        let local = include_str!("../../facts/src/local.rs");
+        for (name, _) in KINDS {
+            let (_, kind) = name.split_once('_').expect("a name with a kind");
+            assert!(local.contains(&format!("`{kind}`")), "verify/facts/src/local.rs does not name {kind}");
+        }
+    }
 
     #[test]
     fn a_disk_is_own_only_if_it_is_new_and_consists_of_a_file_of_the_size() {

@@ -3,8 +3,9 @@
 mod disks;
 mod vhd;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
@@ -28,27 +29,34 @@ struct Flags {
     #[arg(long, default_value = ".", value_name = "FOLDER")]
     output: PathBuf,
     #[command(subcommand)]
-    one: Option<One>,
+    other: Option<Other>,
 }
 
 #[derive(Subcommand)]
-enum One {
+enum Other {
     /// Run one check in this process
     #[command(hide = true)]
     One {
         /// The id of the check
         id: String,
     },
+    /// Create the virtual disks, run a program that finds their numbers in its environment, and remove them
+    #[command(hide = true)]
+    CreateDisksFor {
+        /// The program and its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<OsString>,
+    },
 }
 
 fn main() -> io::Result<ExitCode> {
     let flags = Flags::parse();
     let mut checks = [&ACCEPTANCE[..], &facts::all()].concat();
-    if let Some(One::One { id }) = flags.one {
+    if let Some(Other::One { id }) = flags.other {
         facts::check_one(&checks, &id);
         return Ok(ExitCode::SUCCESS);
     }
-    if !flags.create_disks {
+    if !flags.create_disks && flags.other.is_none() {
         eprintln!(
             "csi-proxy-selftest creates virtual disks, overwrites and removes them, mounts volumes below C:\\csi-proxy-facts, \
              and changes no other disk. Repeat the command with --create-disks, as administrator"
@@ -61,6 +69,10 @@ fn main() -> io::Result<ExitCode> {
     let mut evidence = Evidence::new(&format!("{:?}", node.system()), node.os());
     // Wine has no disks, and a simulated node brings its own.
     let disks = if node.system() == System::Windows { disks::create(node.os()) } else { disks::Disks::default() };
+    if let Some(Other::CreateDisksFor { command }) = flags.other {
+        let status = Command::new(&command[0]).args(&command[1..]).envs(disks.variables.clone()).status()?;
+        return Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
     facts::check_each(&checks, &disks.variables, LONGEST.saturating_sub(begun.elapsed()), |id, printed| {
         println!("{id}: {printed}");
         evidence.add(id, printed);

@@ -10,19 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 use std::{env, fs};
 
-/// The disks for facts, by the end of the variable that names each one (verify/facts/src/local.rs), and the size of their
-/// sectors in bytes. The program with the facts partitions and formats them.
-pub(crate) const DISKS_FOR_FACTS: [(&str, u32); 8] = [
-    ("DISK_RAW", 512),
-    ("DISK_MBR", 512),
-    ("DISK_FOURKN", 4096),
-    ("VOLUME_NTFS", 512),
-    ("VOLUME_FAT32", 512),
-    ("VOLUME_REFS", 512),
-    ("VOLUME_RAW", 512),
-    ("VOLUME_NTFS4KN", 4096),
-];
-
 /// An attached VHD file. Dropping it detaches the disk and removes the file.
 pub(crate) struct Vhd(pub(crate) PathBuf);
 

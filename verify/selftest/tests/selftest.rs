@@ -42,6 +42,16 @@ fn the_acceptance_holds_without_a_fallback() {
 }
 
 #[test]
+fn another_program_runs_with_the_disks() {
+    let program = env!("CARGO_BIN_EXE_csi-proxy-selftest");
+    let run = |flag: Option<&str>| {
+        Command::new(program).args(["create-disks-for", program]).args(flag).status().expect("the program runs").code()
+    };
+    assert_eq!(run(Some("--help")), Some(0));
+    assert_eq!(run(None), Some(1), "it fails without a flag");
+}
+
+#[test]
 fn facts_are_checked_each_in_a_process_of_its_own() {
     let folder = tempfile::tempdir().expect("a folder");
     run(folder.path(), &["--create-disks", "--only=FILE-OPEN-0"]);
