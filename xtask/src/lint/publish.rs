@@ -92,10 +92,16 @@ mod tests {
                 }
             }
         });
-        let depends = |on: &str| format!("csi-proxy-client: depends on {on}, but not `publish = false`");
+        let depends = |package: &str, on: &str| format!("{package}: depends on {on}, but not `publish = false`");
+        let [unpublished, unversioned] =
+            ["csi-proxy-api, which is not published", "csi-proxy-transport without a version"];
         assert_eq!(
             breaches,
-            [depends("csi-proxy-api, which is not published"), depends("csi-proxy-transport without a version")]
+            [
+                depends("csi-proxy-client", unpublished),
+                depends("csi-proxy-client", unversioned),
+                depends("csi-proxy-sim-client", unversioned)
+            ]
         );
     }
 }
