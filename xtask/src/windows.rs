@@ -466,7 +466,7 @@ mod tests {
     fn a_program_without_its_version_or_manifest_is_detected() {
         let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
         let manifest = br#"<requestedExecutionLevel level="asInvoker" uiAccess="false"/>"#;
-        let version = utf16("\u{1}OriginalFilename\0a.exe\0ProductVersion\00.1.0+abc\0");
+        let version = utf16("\u{1}OriginalFilename\0a.exe\0ProductVersion\x000.1.0+abc\0");
         let all = [&version, &manifest[..]].concat();
         assert_eq!(missing_resource(&all, "a.exe", "0.1.0+abc"), None);
         assert_eq!(missing_resource(&all, "b.exe", "0.1.0+abc"), Some("version resource"));

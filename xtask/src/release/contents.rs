@@ -14,22 +14,26 @@ pub(super) fn check() -> Result<Summary, Error> {
     let (found, text) = (found()?, fs::read_to_string(&list)?);
     let listed: BTreeSet<_> = text.lines().map(str::to_owned).collect();
     if std::env::var_os("BLESS").is_some() {
-        fs::write(&list, listed.union(&found).map(|line| format!("{line}\n")).collect::<String>())?;
+        let all: Vec<_> = listed.union(&found).map(String::as_str).collect();
+        fs::write(&list, all.join("\n") + "\n")?;
         return Ok(Summary::passed());
     }
-    let unlisted: Vec<_> = found.difference(&listed).collect();
-    unlisted.iter().for_each(|line| println!("{} does not list: {line}", list.display()));
-    Ok(Summary::of_result("contents", Ok(unlisted.is_empty())))
+    let unlisted: Vec<_> = found.difference(&listed).map(String::as_str).collect();
+    if unlisted.is_empty() {
+        Ok(Summary::passed())
+    } else {
+        Err(format!("{} does not list: {unlisted:#?}", list.display()).into())
+    }
 }
 
 /// Returns the files of the release and what is in them, without versions. Of a crate, the folders.
 fn found() -> Result<BTreeSet<String>, Error> {
     let mut found: BTreeSet<_> = files()?.into_iter().collect();
-    let layers = files_in(&parts())?.into_iter().filter(|name| name.ends_with(".tar")).map(|name| parts().join(name));
-    let packed = files()?.into_iter().filter(|name| name.ends_with("gz") || name.ends_with(".crate"));
+    let layers = files_in(&parts())?.into_iter().filter(|name| kind(name) == "tar").map(|name| parts().join(name));
+    let packed = files()?.into_iter().filter(|name| ["gz", "tgz", "crate"].contains(&kind(name)));
     for archive in packed.map(|name| folder().join(name)).chain(layers) {
         let name = archive.file_name().unwrap_or_default().to_string_lossy();
-        let depth = if name.ends_with(".crate") { 2 } else { usize::MAX };
+        let depth = if kind(&name) == "crate" { 2 } else { usize::MAX };
         let entries = process::output(Command::new("tar").arg("-tf").arg(&archive)).ok_or("tar failed")?;
         for entry in entries.lines().filter(|entry| !entry.ends_with('/')) {
             found.insert(format!("{name}: {}", entry.split('/').take(depth).collect::<Vec<_>>().join("/")));
@@ -37,4 +41,9 @@ fn found() -> Result<BTreeSet<String>, Error> {
     }
     let number = number()?;
     Ok(found.iter().map(|line| line.replace(&number, "VERSION")).collect())
+}
+
+/// Returns what is behind the last point of a file name.
+fn kind(name: &str) -> &str {
+    name.rsplit_once('.').map_or("", |(_, kind)| kind)
 }
