@@ -45,7 +45,13 @@ fn the_acceptance_holds_without_a_fallback() {
 fn another_program_runs_with_the_disks() {
     let program = env!("CARGO_BIN_EXE_csi-proxy-selftest");
     let run = |flag: Option<&str>| {
-        Command::new(program).args(["create-disks-for", program]).args(flag).status().expect("the program runs").code()
+        Command::new(program)
+            .args(["create-disks-for", program])
+            .args(flag)
+            .output()
+            .expect("the program runs")
+            .status
+            .code()
     };
     assert_eq!(run(Some("--help")), Some(0));
     assert_eq!(run(None), Some(1), "it fails without a flag");
