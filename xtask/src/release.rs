@@ -88,11 +88,9 @@ fn go_module() -> Result<Summary, Error> {
     fs::create_dir_all(&module)?;
     let mut unpack = Command::new("sh");
     unpack.current_dir(workspace::root().join("sim/simtest")).arg("-c");
-    unpack.arg("git archive HEAD '*.go' 'go.*' README.md Dockerfile example proto | tar -x -C \"$0\"").arg(&module);
-    process::must_succeed(&mut unpack)?;
-    let mut copy = Command::new("cp");
-    copy.current_dir(workspace::root()).args(["-r", "LICENSE", "sim/simtest/simcontrol"]);
-    process::must_succeed(copy.arg(&module))?;
+    let tracked = "git archive HEAD '*.go' 'go.*' README.md Dockerfile example proto | tar -x -C \"$0\"";
+    unpack.arg(format!("{tracked} && cp -r simcontrol ../../LICENSE \"$0\""));
+    process::must_succeed(unpack.arg(&module))?;
     tar(&parts().join("go"), &folder().join(format!("{NAME}.tar.gz")))?;
     Ok(Summary::of_check("the Go module", Command::new("go").current_dir(module).args(["vet", "./..."])))
 }
