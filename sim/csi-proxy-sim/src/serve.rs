@@ -52,7 +52,10 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
 ) -> Result<(), Box<dyn Error>> {
     let SimFlags { go_version, listen, versions, record, is_direct, .. } = flags;
     if *is_direct && (record.is_some() || go_version.is_some()) {
-        return Err("-direct leaves nothing of -record and -like-go: omit it".into());
+        return Err("-direct cannot be combined with -record or -like-go: connections then bypass both".into());
+    }
+    if !versions.is_empty() && flags.daemon.groupless_pipes {
+        return Err("-api-versions cannot be combined with -groupless-pipes, which have all groups".into());
     }
     let mut daemon_flags = flags.daemon.clone();
     // The Go program gives a second user the access of the first.
@@ -89,7 +92,7 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     }
     if !versions.is_empty() {
         let names: Vec<_> = versions.iter().map(|row| format!("{}/{}", row.group.name(), row.version)).collect();
-        let _ = writeln!(out, "open, of those that follow, only {}", names.join(", "));
+        let _ = writeln!(out, "-api-versions opens only {}", names.join(", "));
     }
     if control.state.is_some() {
         let control = Arc::clone(&control);
@@ -97,7 +100,7 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     }
     tracing::info!(address = address.to_string(), "serving the control API of the simulated node");
 
-    let mut starting: Option<Restart> = None;
+    let mut starting = Vec::new();
     loop {
         // An earlier run may have ended while it crashed.
         pin!(control.crash.notified()).enable();
@@ -113,9 +116,7 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
         let layered_endpoints = Endpoints { location, bind, services };
         let ready = || {
             set_health(ServingStatus::Serving);
-            if let Some(restart) = starting.take() {
-                restart.done();
-            }
+            starting.drain(..).for_each(Restart::done);
             Ok(())
         };
         let end = runtime.block_on(async {
@@ -143,7 +144,7 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
                 set_health(ServingStatus::NotServing);
                 end_run(runtime, &process, &run);
                 restart_node(&control.sim, &restart);
-                starting = Some(restart);
+                starting.push(restart);
             }
             End::Crashed => {
                 set_health(ServingStatus::NotServing);

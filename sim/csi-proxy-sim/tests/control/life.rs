@@ -25,6 +25,16 @@ async fn nobody_needs_to_read_the_output_of_a_node_that_restarts() {
     assert_eq!(program.ended().code, Some(0));
 }
 
+#[test]
+fn two_restarts_at_once_are_both_answered() {
+    let program = Program::start(&[]);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| program.ctl(&["restart", "--daemon-only"]).ok());
+        }
+    });
+}
+
 #[tokio::test]
 async fn a_folder_that_others_can_enter_is_served_with_sockets_for_the_owner_alone() {
     let folder = folder();
