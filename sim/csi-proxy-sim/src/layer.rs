@@ -19,7 +19,6 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::SendRequest;
 use hyper::{Request, Response, Uri};
 use tokio::sync::Notify;
-use tokio_util::task::TaskTracker;
 use tonic::Status;
 use tonic::body::Body;
 
@@ -30,7 +29,7 @@ use like_go::Imitation;
 
 pub(crate) use like_go::GoVersion;
 pub(crate) use recorder::Recorder;
-pub(crate) use relay::Layered;
+pub(crate) use relay::{Connections, Layered};
 pub(crate) use tcp::serve as serve_tcp;
 
 /// What the layer does to calls.
@@ -39,8 +38,6 @@ pub(crate) struct Layer {
     /// The version of the Go program to imitate.
     pub(crate) go_version: Option<GoVersion>,
     pub(crate) recorder: Option<Recorder>,
-    /// The connections of clients, which pass the last answers on when the daemon has stopped.
-    pub(crate) connections: TaskTracker,
 }
 
 impl Layer {
