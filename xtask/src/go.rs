@@ -39,6 +39,7 @@ pub(crate) fn test() -> Result<Summary, Error> {
     let mut sum = Summary::default();
     if !on_windows {
         sum += over_sockets(&source)?;
+        sum += node_plugins::unit_tests();
         sum += node_plugins::test(&[])?;
         sum += simtest()?;
     }
