@@ -77,7 +77,7 @@ func (n *Node) DelayRPC(rpc string, span time.Duration, opts ...FaultOption) *Fa
 	return n.Inject(&simcontrol.Fault{Rpc: rpc, Action: delay}, opts...)
 }
 
-// CrashAt lets csi-proxy die at an RPC, and start again. Without Times, it dies once.
+// CrashAt makes csi-proxy crash at an RPC and start again. Without Times, it crashes once.
 func (n *Node) CrashAt(rpc string, opts ...FaultOption) *Fault {
 	n.t.Helper()
 	return n.Inject(&simcontrol.Fault{Rpc: rpc, Count: 1, Action: &simcontrol.Fault_Crash{Crash: true}}, opts...)
@@ -100,7 +100,10 @@ func (n *Node) Inject(fault *simcontrol.Fault, opts ...FaultOption) *Fault {
 	n.must(err)
 	f.id = injected.GetId()
 	n.t.Cleanup(func() {
-		if !f.mayMiss && !n.t.Failed() && f.Hits() == 0 {
+		if !f.isCleared {
+			f.Clear()
+		}
+		if !f.mayMiss && !n.t.Failed() && f.last == 0 {
 			n.t.Errorf("the fault has disturbed no call: %v", fault)
 		}
 	})
@@ -111,7 +114,9 @@ func (n *Node) Inject(fault *simcontrol.Fault, opts ...FaultOption) *Fault {
 func (f *Fault) Wait(hits uint64) {
 	f.node.t.Helper()
 	_, err := f.node.Simulation.WaitForFault(within(f.node.t), &simcontrol.WaitForFaultRequest{Id: f.id, Hits: hits})
-	f.node.must(err)
+	if err != nil {
+		f.node.t.Fatalf("the fault has disturbed %d of %d calls within %v: %v", f.Hits(), max(hits, 1), patience, err)
+	}
 }
 
 // Hits returns how many calls the fault has disturbed.
