@@ -83,10 +83,23 @@ func (n *Node) CrashAt(rpc string, opts ...FaultOption) *Fault {
 	return n.Inject(&simcontrol.Fault{Rpc: rpc, Count: 1, Action: &simcontrol.Fault_Crash{Crash: true}}, opts...)
 }
 
-// FailCall makes a call of Windows, such as "wmi call MSFT_Volume.Format", fail with a Windows code.
+// FailCall makes a call of Windows, such as "wmi call MSFT_Volume.Format", fail with a Windows code. Primitives lists the
+// names. If csi-proxy repeats the call, or makes another one instead, the driver does not notice the failure.
 func (n *Node) FailCall(primitive string, code uint32, opts ...FaultOption) *Fault {
 	n.t.Helper()
 	return n.Inject(&simcontrol.Fault{Primitive: primitive, Action: &simcontrol.Fault_Code{Code: code}}, opts...)
+}
+
+// Primitives returns the names of the calls of Windows that csi-proxy has made on the node.
+func (n *Node) Primitives() []string {
+	n.t.Helper()
+	list, err := n.Simulation.ListPrimitives(within(n.t), &simcontrol.ListPrimitivesRequest{})
+	n.must(err)
+	var names []string
+	for _, primitive := range list.GetPrimitives() {
+		names = append(names, primitive.GetName())
+	}
+	return names
 }
 
 // Inject injects a fault of any kind.

@@ -100,13 +100,16 @@ func Start(t testing.TB, opts ...Option) *Node {
 	node.Files = simcontrol.NewContainerFilesClient(control)
 	health := grpc_health_v1.NewHealthClient(control)
 	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		checked, err := health.Check(ctx, &grpc_health_v1.HealthCheckRequest{})
 		cancel()
 		if checked.GetStatus() == grpc_health_v1.HealthCheckResponse_SERVING {
 			break
 		}
-		if time.Since(begin) > patience || len(node.ended) > 0 {
+		if len(node.ended) > 0 {
+			t.FailNow() // The clean-up says why.
+		}
+		if time.Since(begin) > patience {
 			t.Fatalf("csi-proxy-sim does not serve: %v", err)
 		}
 	}
@@ -194,12 +197,12 @@ func (n *Node) run(o options) {
 		}
 	}()
 	if err := <-started; err != nil {
-		n.t.Fatal(err)
+		n.t.Fatalf("cannot start csi-proxy-sim, which %s or the option Program names: %v", Environment, err)
 	}
 	n.t.Cleanup(func() {
 		select {
 		case err := <-ended:
-			n.t.Errorf("csi-proxy-sim has ended during the test: %v", err)
+			n.t.Errorf("csi-proxy-sim has ended: %v", err)
 		default:
 			process.Process.Kill()
 			<-ended
@@ -285,7 +288,8 @@ func (n *Node) Restart() { n.t.Helper(); n.restart(&simcontrol.RestartRequest{})
 // RestartDaemon restarts csi-proxy alone, as when it is upgraded.
 func (n *Node) RestartDaemon() { n.t.Helper(); n.restart(&simcontrol.RestartRequest{DaemonOnly: true}) }
 
-// RestartRenumbered restarts the node, and gives each disk except disk 0 the number of another one.
+// RestartRenumbered restarts the node, and gives each disk except disk 0 the number of another one. A single disk keeps its
+// number.
 func (n *Node) RestartRenumbered(seed uint64) {
 	n.t.Helper()
 	n.restart(&simcontrol.RestartRequest{RenumberDisks: true, Seed: seed})
