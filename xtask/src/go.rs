@@ -54,7 +54,7 @@ pub(crate) fn disturbed_plugins() -> Result<Summary, Error> {
         return Ok(Summary::skipped("disturbed node plugins", "go is not installed, or this is Windows"));
     }
     test::simulator()?;
-    node_plugins::test(&["-run=TestARepeatedCall", "-every-call"])
+    node_plugins::test(&["-run=TestARepeatedCall", "-timeout=60m", "-every-call"])
 }
 
 fn over_sockets(source: &Path) -> Result<Summary, Error> {
