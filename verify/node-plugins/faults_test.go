@@ -98,6 +98,9 @@ func TestARepeatedCallEndsWellWhateverFailedBefore(t *testing.T) {
 						if err != nil {
 							failed++
 						}
+						if nth%50 == 0 {
+							t.Logf("call %d", nth) // xtask ends a test that prints nothing for five minutes.
+						}
 					}
 					t.Logf("%d of %d calls disturbed; kubelet saw %d failures", nth/each, nth, failed)
 					if nth < disturbance.atLeast {
