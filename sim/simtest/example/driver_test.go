@@ -30,6 +30,10 @@ const (
 	oneGiB  = 1 << 30
 )
 
+// daemons has the flags for each csi-proxy that a driver meets: this one, and versions of the one written in Go, which formats
+// a volume again.
+var daemons = []string{"-like-go=false", "-like-go", "-like-go=1.3"}
+
 // start starts a node with one new, offline disk, and the driver on it.
 func start(t *testing.T, flags ...string) (*simtest.Node, driver, context.Context) {
 	t.Helper()
@@ -168,20 +172,24 @@ func TestACrashAtEachRPC(t *testing.T) {
 
 func TestARestoredSnapshotBesideItsVolume(t *testing.T) {
 	const copied = `C:\var\lib\kubelet\plugins\snapshot`
-	node, d, ctx := start(t)
-	number, err := d.find(ctx, serial)
-	must(t, err)
-	must(t, d.stage(ctx, serial, staging))
-	write(t, node, ctx)
-	snapshot := node.AddDisk(oneGiB, "snap-1", fmt.Sprintf("copy_of = %d", number))
-	// The snapshot has the signature of the volume, so Windows leaves it offline.
-	state, err := d.disks.GetDiskState(ctx, &disk.GetDiskStateRequest{DiskNumber: snapshot})
-	if err != nil || state.GetIsOnline() {
-		t.Fatal(state, err)
+	for _, flag := range daemons {
+		t.Run(flag, func(t *testing.T) {
+			node, d, ctx := start(t, flag)
+			number, err := d.find(ctx, serial)
+			must(t, err)
+			must(t, d.stage(ctx, serial, staging))
+			write(t, node, ctx)
+			snapshot := node.AddDisk(oneGiB, "snap-1", fmt.Sprintf("copy_of = %d", number))
+			// The snapshot has the signature of the volume, so Windows leaves it offline.
+			state, err := d.disks.GetDiskState(ctx, &disk.GetDiskStateRequest{DiskNumber: snapshot})
+			if err != nil || state.GetIsOnline() {
+				t.Fatal(state, err)
+			}
+			must(t, d.stage(ctx, "snap-1", copied))
+			requireData(t, node, ctx, copied+`\data`)
+			requireData(t, node, ctx, data)
+		})
 	}
-	must(t, d.stage(ctx, "snap-1", copied))
-	requireData(t, node, ctx, copied+`\data`)
-	requireData(t, node, ctx, data)
 }
 
 func TestADiskNumberThatChanges(t *testing.T) {
@@ -200,7 +208,7 @@ func TestADiskNumberThatChanges(t *testing.T) {
 }
 
 func TestBothDaemons(t *testing.T) {
-	for _, flag := range []string{"-like-go=false", "-like-go", "-like-go=1.3"} {
+	for _, flag := range daemons {
 		t.Run(flag, func(t *testing.T) {
 			node, d, ctx := start(t, flag)
 			before := node.NodeFile()
