@@ -228,7 +228,7 @@ func TestBothDaemons(t *testing.T) {
 
 // testdata/recorded.json has the calls of TestLifeCycle. Record them again with `go test -run TestLifeCycle -record`.
 func TestRecordedCalls(t *testing.T) {
-	for _, flag := range []string{"-like-go=false", "-like-go"} {
+	for _, flag := range daemons {
 		replay := exec.Command(simtest.Find(t), "replay", "-node=testdata/node.toml", "-fast", flag, "testdata/recorded.json")
 		if output, err := replay.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", flag, err, output)
