@@ -2,12 +2,11 @@
 
 use os::abi::{
     ControlCode, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY,
-    FILE_ATTRIBUTE_REPARSE_POINT, FileAttributeTagInfo, FileBasicInfo, FileIdBothDirInfo, FileIdInfo,
+    FILE_ATTRIBUTE_REPARSE_POINT, FileAttributeTagInfo, FileBasicInfo, FileIdInfo,
 };
-use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult};
-use zerocopy::{FromBytes, IntoBytes};
+use os::{Access, FileInfo, Handle, Options, OsError};
 
-use super::calls::query;
+use super::calls::{basic, id, query, set_attributes};
 use crate::fact::Fact;
 use crate::node::{Directory, TestNode, VolumeKind};
 
@@ -63,27 +62,16 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("FILE-INFO-05", |node| {
         let (directory, handle) = file(node);
-        let read = |handle: &dyn Handle| query::<FileIdInfo>(handle, FileInfo::Id).expect("the id");
-        let (id, other) = (read(&*handle), read(&*directory.handle()));
+        let (file, other) = (id(&*handle), id(&*directory.handle()));
         let again = directory.existing("FILE", Access::READ_ATTRIBUTES, Options::empty()).expect("the file opens");
-        assert_eq!(read(&*again), id);
-        assert_ne!(other.file_id, id.file_id);
-        assert_eq!(other.volume_serial_number, id.volume_serial_number);
-        let mut listing = [0; 4096];
-        directory.handle().list(true, &mut listing).expect("the directory is listed");
-        let mut at = 0;
-        let listed = loop {
-            let (entry, _) = FileIdBothDirInfo::read_from_prefix(&listing[at..]).expect("an entry");
-            if entry.next_entry_offset == 0 {
-                break entry.file_id;
-            }
-            at += entry.next_entry_offset as usize;
-        };
-        let (low, high) = id.file_id.split_at(8);
-        assert_eq!((low, high), (&listed.to_le_bytes()[..], &[0; 8][..]));
+        assert_eq!(id(&*again), file);
+        assert_ne!(other.file_id, file.file_id);
+        assert_eq!(other.volume_serial_number, file.volume_serial_number);
+        let (low, high) = file.file_id.split_at(8);
+        assert_eq!((low, high), (&directory.listed("file").file_id.to_le_bytes()[..], &[0; 8][..]));
     }),
     Fact::new("FILE-INFO-06", |node| {
-        let root = on_fat(node, NtPath::volume_root);
+        let root = node.volume(VolumeKind::Fat32).open_root(node.os(), Access::GENERIC_READ).expect("it opens");
         assert_eq!(
             query::<FileAttributeTagInfo>(&*root, FileInfo::AttributeTag).err(),
             Some(OsError::INVALID_PARAMETER)
@@ -121,19 +109,4 @@ fn file(node: &dyn TestNode) -> (Directory<'_>, Box<dyn Handle>) {
     let access = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
     let handle = directory.existing("file", access, Options::empty()).expect("the file opens");
     (directory, handle)
-}
-
-fn basic(handle: &dyn Handle) -> FileBasicInfo {
-    query(handle, FileInfo::Basic).expect("the information")
-}
-
-fn set_attributes(handle: &dyn Handle, attributes: u32) -> OsResult<()> {
-    handle.set(FileInfo::Basic, FileBasicInfo { attributes, ..FileBasicInfo::default() }.as_bytes())
-}
-
-/// Opens an object of a new FAT volume.
-fn on_fat(node: &dyn TestNode, open: fn(os::Uuid) -> NtPath) -> Box<dyn Handle> {
-    let volume = node.volume(VolumeKind::Fat32);
-    let how = Open::existing(Access::GENERIC_READ, Options::empty());
-    node.os().open(&open(volume.id), &how).expect("it opens")
 }

@@ -1,13 +1,11 @@
 //! The iSCSI initiator: `ISCSI`.
 
-use std::time::Duration;
-
 use os::{Access, Instance, Namespace, NtPath, Open, Options, OsError, Secret, ServiceAccess, U16String, Value};
 
 use super::network::{
-    PORTAL, SESSION, TARGET, add_portal, address, connected_target, iscsi, known, log_out, login, portal,
+    PORTAL, SESSION, TARGET, add_portal, address, connected_target, invoke, iscsi, known, log_out, login, object_path,
+    portal, query_in, select, sessions, target, text,
 };
-use super::network::{invoke, object_path, select, sessions, target, text};
 use crate::fact::Fact;
 use crate::network::TargetKind;
 use crate::node::TestNode;
@@ -78,11 +76,7 @@ pub(crate) const FACTS: &[Fact] = &[
         node.restart();
         assert_eq!(sessions(node, &target).len(), 2);
     }),
-    Fact::new("ISCSI-05", |node| {
-        let target = connected_target(node);
-        assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN));
-        assert_eq!(sessions(node, &target).len(), 1);
-    }),
+    Fact::new("ISCSI-05", a_second_login_is_refused),
     Fact::new("ISCSI-06", |node| {
         let target = connected_target(node);
         let session = sessions(node, &target).remove(0);
@@ -128,10 +122,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(iscsi(node, &path, method, &[]), Err(OsError::INVALID_PARAMETER), "{method}");
         }
     }),
-    Fact::new("ISCSI-10", |node| {
-        let target = connected_target(node);
-        assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN));
-    }),
+    Fact::new("ISCSI-10", a_second_login_is_refused),
     Fact::new("ISCSI-11", |node| {
         let target = connected_target(node);
         assert_eq!(sessions(node, &target)[0].bool("IsPersistent"), Some(false));
@@ -193,8 +184,7 @@ pub(crate) const FACTS: &[Fact] = &[
         target(node, TargetKind::Open);
         without_service(node, || {
             for class in [PORTAL, TARGET, SESSION] {
-                let (wmi, deadline) = (node.os().wmi(), node.os().clock().now() + Duration::from_mins(1));
-                let found = wmi.query(Namespace::Storage, &format!("SELECT * FROM {class}"), deadline);
+                let found = query_in(node, Namespace::Storage, &format!("SELECT * FROM {class}"));
                 assert_eq!(found.err(), Some(OsError::ISDSC_SERVICE_NOT_RUNNING), "{class}");
             }
         });
@@ -249,6 +239,12 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(connections(node, &path, "MSFT_iSCSITargetToiSCSIConnection"), []);
     }),
 ];
+
+fn a_second_login_is_refused(node: &dyn TestNode) {
+    let target = connected_target(node);
+    assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN));
+    assert_eq!(sessions(node, &target).len(), 1);
+}
 
 fn secret(text: &str) -> Value {
     Value::Secret(Secret::new(text.to_owned()))

@@ -1,9 +1,9 @@
 //! Opening by name: `FILE-OPEN-01` to `-20`, and the names that no file has.
 
-use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FileAttributeTagInfo, FileIdInfo};
-use os::{Access, Disposition, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, U16String};
+use os::abi::FILE_ATTRIBUTE_DIRECTORY;
+use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, U16String};
 
-use super::calls::{assert_fails, fat_root, query};
+use super::calls::{assert_fails, basic, fat_root, id};
 use crate::fact::Fact;
 
 /// `ERROR_BAD_PATHNAME`.
@@ -188,7 +188,7 @@ fn read_attributes(options: Options) -> Open {
 }
 
 fn create(options: Options) -> Open {
-    Open { disposition: Disposition::Create, ..read_attributes(options) }
+    Open::new(Access::READ_ATTRIBUTES, options)
 }
 
 fn child(parent: &dyn Handle, name: &str, how: &Open) -> OsResult<Box<dyn Handle>> {
@@ -196,10 +196,5 @@ fn child(parent: &dyn Handle, name: &str, how: &Open) -> OsResult<Box<dyn Handle
 }
 
 fn is_directory(handle: &dyn Handle) -> bool {
-    let found: FileAttributeTagInfo = query(handle, FileInfo::AttributeTag).expect("the attributes");
-    found.attributes & FILE_ATTRIBUTE_DIRECTORY != 0
-}
-
-fn id(handle: &dyn Handle) -> FileIdInfo {
-    query(handle, FileInfo::Id).expect("the id")
+    basic(handle).attributes & FILE_ATTRIBUTE_DIRECTORY != 0
 }

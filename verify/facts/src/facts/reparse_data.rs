@@ -1,13 +1,13 @@
 //! Reparse points, setting and reading: `REP-SET`, `REP-GET` and `REP-DEL`.
 
 use os::abi::{
-    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, FileBasicInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT,
+    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, MountPointReparse, REPARSE_TAG_MOUNT_POINT,
     REPARSE_TAG_SYMLINK, SYMLINK_RELATIVE, SymlinkReparse,
 };
-use os::{Access, Disposition, FileInfo, Open, Options, OsError, Share};
+use os::{Access, FileInfo, Open, Options, OsError};
 use zerocopy::IntoBytes;
 
-use super::calls::{assert_fails, query};
+use super::calls::{assert_fails, basic, set_attributes};
 use super::reparse::{
     MAX_SIZE, UNHANDLED_TAG, absolute, attributes, bytes, get, mount_point, relative, set, symlink, tagged,
 };
@@ -183,13 +183,10 @@ pub(crate) const FACTS: &[Fact] = &[
         for (name, kind, directory_attribute) in
             [("file", Options::NON_DIRECTORY, 0), ("directory", Options::DIRECTORY, FILE_ATTRIBUTE_DIRECTORY)]
         {
-            let how = Open { access: ATTRIBUTES, share: Share::all(), disposition: Disposition::Create, options: kind };
-            let handle = directory.open(name, &how).expect("the entry is created");
-            let hidden = FileBasicInfo { attributes: HIDDEN, ..FileBasicInfo::default() };
-            handle.set(FileInfo::Basic, hidden.as_bytes()).expect("the attributes are set");
+            let handle = directory.open(name, &Open::new(ATTRIBUTES, kind)).expect("the entry is created");
+            set_attributes(&*handle, HIDDEN).expect("the attributes are set");
             set(&*handle, &relative("x")).expect("the link is set");
-            let found: FileBasicInfo = query(&*handle, FileInfo::Basic).expect("the attributes");
-            assert_eq!(found.attributes, HIDDEN | directory_attribute | FILE_ATTRIBUTE_REPARSE_POINT);
+            assert_eq!(basic(&*handle).attributes, HIDDEN | directory_attribute | FILE_ATTRIBUTE_REPARSE_POINT);
             let listed = directory.listed(name);
             assert_eq!((listed.end_of_file, listed.allocation_size), (0, 0), "{name}");
         }
@@ -206,12 +203,8 @@ pub(crate) const FACTS: &[Fact] = &[
         let directory = node.directory();
         directory.mkdir("target");
         for (name, kind) in [("directory", Options::DIRECTORY), ("file", Options::NON_DIRECTORY)] {
-            let how = Open {
-                access: ATTRIBUTES | Access::DELETE,
-                share: Share::all(),
-                disposition: Disposition::Create,
-                options: kind | Options::DELETE_ON_CLOSE | Options::REPARSE_POINT,
-            };
+            let options = kind | Options::DELETE_ON_CLOSE | Options::REPARSE_POINT;
+            let how = Open::new(ATTRIBUTES | Access::DELETE, options);
             let created = directory.open(name, &how).expect("the entry is created");
             set(&*created, &relative("target")).expect("the link is set");
             let keep = os::abi::FileDispositionInfoEx { flags: os::abi::FILE_DISPOSITION_ON_CLOSE };

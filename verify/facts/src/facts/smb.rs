@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use os::{Access, CallStatus, MethodCall, Namespace, NtPath, Open, Options, OsError, Secret, U16String, Value};
 
-use super::network::text;
 use super::network::{
-    MAPPING, create, credential, invoke, map, mapped, mapped_server, mappings, quoted, read, select, server, unmap,
+    MAPPING, create, credential, invoke, map, mapped, mapped_server, mappings, quoted, read, select, server, text,
+    unmap,
 };
 use crate::fact::Fact;
+use crate::node::TestNode;
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::new("SMB-01", |node| {
@@ -50,22 +51,13 @@ pub(crate) const FACTS: &[Fact] = &[
         node.restart();
         assert_eq!(mapped(node, &server), [server.remote(0)]);
     }),
-    Fact::new("SMB-05", |node| {
-        let server = server(node);
-        let mapped = map(node, &format!(r"{}\", server.remote(0)), &server.users[0]);
-        assert_eq!(mapped, Err(OsError::INVALID_PARAMETER));
-    }),
+    Fact::new("SMB-05", a_final_backslash_is_refused),
     Fact::new("SMB-06", |node| {
         let server = mapped_server(node);
         let below = map(node, &format!(r"{}\a", server.remote(0)), &server.users[0]);
         assert_eq!(below, Err(OsError::SESSION_CREDENTIAL_CONFLICT));
     }),
-    Fact::new("SMB-07", |node| {
-        let server = server(node);
-        let with_backslash = map(node, &format!(r"{}\", server.remote(0)), &server.users[0]);
-        assert_eq!(with_backslash, Err(OsError::INVALID_PARAMETER));
-        assert_eq!(map(node, &server.remote(0), &server.users[0]), Ok(0));
-    }),
+    Fact::new("SMB-07", a_final_backslash_is_refused),
     Fact::new("SMB-08", |node| {
         let server = server(node);
         let [a, b] = ["a", "b"].map(|name| format!(r"{}\{name}", server.remote(0)));
@@ -228,3 +220,10 @@ pub(crate) const FACTS: &[Fact] = &[
             .expect("its attributes can be read");
     }),
 ];
+
+fn a_final_backslash_is_refused(node: &dyn TestNode) {
+    let server = server(node);
+    let with_backslash = map(node, &format!(r"{}\", server.remote(0)), &server.users[0]);
+    assert_eq!(with_backslash, Err(OsError::INVALID_PARAMETER));
+    assert_eq!(map(node, &server.remote(0), &server.users[0]), Ok(0));
+}

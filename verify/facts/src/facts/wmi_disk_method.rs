@@ -3,7 +3,8 @@
 use os::Value;
 
 use super::devices::spare_system_disk;
-use super::provider::{MIB, call, created, disk, initialized, number, partition, partition_near, text};
+use super::network::text;
+use super::provider::{MIB, call, created, disk, initialized, number, partition, partition_near};
 use crate::fact::Fact;
 use crate::node::{DiskKind, TestNode};
 

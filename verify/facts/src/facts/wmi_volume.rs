@@ -5,9 +5,8 @@ use std::time::Duration;
 use os::{Access, CallStatus, MethodCall, Namespace, OsError, Value};
 
 use super::devices::{file_system, spare_system_disk};
-use super::provider::{
-    MIB, call, disk, initialized, one, partition, partition_near, query_in, settle, text, volume, volume_query,
-};
+use super::network::{select, text};
+use super::provider::{MIB, call, disk, initialized, one, partition, partition_near, settle, volume, volume_query};
 use crate::fact::Fact;
 use crate::node::{DiskKind, TestDisk, TestNode, TestVolume, VolumeKind, missing};
 
@@ -48,7 +47,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let system = spare_system_disk(node);
         settle(node);
         let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND IsBoot = TRUE", system.number);
-        let partitions = query_in(node, Namespace::Storage, &wql).expect("the partitions");
+        let partitions = select(node, Namespace::Storage, &wql);
         let boot = partitions.into_iter().max_by_key(|partition| partition.u64("Size")).expect("the boot partition");
         let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_PartitionToVolume", boot.path);
         assert_eq!(call(node, &one(node, &wql).path, "Format", &ntfs()).0, 42010);
