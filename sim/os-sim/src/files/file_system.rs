@@ -25,7 +25,6 @@ const ARCHIVE: u32 = 0x20;
 pub(crate) struct FileSystem {
     /// The name, such as `NTFS`, `ReFS` or `FAT32`.
     pub kind: String,
-    pub label: String,
     /// The volume serial number. Each format writes a new number.
     pub serial: u64,
     /// Identifies the current mount of the file system. Handles that were opened during an earlier mount fail.
@@ -169,7 +168,6 @@ impl FileSystem {
         let file = FileRecord::new(None, Name::root(), Body::Directory(BTreeMap::new()), time);
         Self {
             kind: kind.into(),
-            label: String::new(),
             serial,
             mounting: root,
             length,

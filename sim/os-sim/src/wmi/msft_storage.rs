@@ -284,12 +284,11 @@ fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Argumen
     match method {
         "Format" => {
             let kind = arguments.text("FileSystem")?.unwrap_or("NTFS").to_owned();
-            let label = arguments.text("FileSystemLabel")?.unwrap_or_default().to_owned();
             if !arguments.bool("Force")?.unwrap_or(false) && state.is_volume_open(volume) {
                 return Err(code::ACCESS_DENIED.into());
             }
             let cluster_size = arguments.u32("AllocationUnitSize")?;
-            let action = JobAction::Format(FormatArguments { volume, kind, label, cluster_size });
+            let action = JobAction::Format(FormatArguments { volume, kind, cluster_size });
             start_job(state, Some(device), action)
         }
         // "Flush"

@@ -159,7 +159,6 @@ pub(crate) fn volume_instance(state: &State, volume: &Volume) -> Instance {
             ("Path", text(volume_path(volume.id))),
             ("FileSystem", text(kind)),
             ("FileSystemType", Value::U32(kind_number)),
-            ("FileSystemLabel", text(mounted.map_or("", |file_system| &file_system.label))),
             ("AllocationUnitSize", Value::U32(if mounted.is_some() { 4096 } else { 0 })),
             ("Size", long(mounted.map_or(0, FileSystem::total))),
             ("SizeRemaining", long(mounted.map_or(0, FileSystem::free))),

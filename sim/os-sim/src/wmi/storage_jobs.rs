@@ -66,7 +66,6 @@ pub(crate) struct NewPartition {
 pub(crate) struct FormatArguments {
     pub volume: Uuid,
     pub kind: String,
-    pub label: String,
     pub cluster_size: Option<u32>,
 }
 
@@ -181,7 +180,7 @@ impl State {
             (JobAction::CreatePartition(partition), Some(device)) => {
                 return Ok(self.create_partition(device, &partition));
             }
-            (JobAction::Format(format), _) => self.format(format.volume, &format.kind, &format.label),
+            (JobAction::Format(format), _) => self.format(format.volume, &format.kind),
             (JobAction::Resize { partition, size }, Some(device)) => self.resize(device, partition, size),
             (JobAction::SetOffline(offline), Some(device)) => {
                 self.set_attribute(device, DiskAttributes::OFFLINE, offline)
@@ -227,12 +226,11 @@ impl State {
     }
 
     /// Formats a volume. Its content is lost.
-    pub(crate) fn format(&mut self, id: Uuid, kind: &str, label: &str) -> u32 {
+    pub(crate) fn format(&mut self, id: Uuid, kind: &str) -> u32 {
         let Some((device, number)) = self.location_of(id) else { return code::FAILED };
         let Some(kind) = file_system_name(kind) else { return code::INVALID_PARAMETER };
         let Some(part) = self.disks[&device].partition(number) else { return code::FAILED };
-        let mut file_system = self.make_file_system(kind, part.length);
-        label.clone_into(&mut file_system.label);
+        let file_system = self.make_file_system(kind, part.length);
         let Ok(volume) = self.volume_mut(id) else { return code::FAILED };
         volume.file_system = Some(file_system);
         volume.recognised = None;

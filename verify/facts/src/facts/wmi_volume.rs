@@ -52,17 +52,6 @@ pub(crate) const FACTS: &[Fact] = &[
         let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_PartitionToVolume", boot.path);
         assert_eq!(call(node, &one(node, &wql).path, "Format", &ntfs()).0, 42010);
     }),
-    Fact::new("WMI-VOL-08", |node| {
-        let raw = node.volume(VolumeKind::Raw);
-        let path = volume(node, raw).path;
-        let label = |label: &str| {
-            [("FileSystem", text("NTFS")), ("Force", Value::Bool(true)), ("FileSystemLabel", text(label))]
-        };
-        assert_eq!(call(node, &path, "Format", &label("before")).0, 0);
-        assert_eq!(volume(node, raw).text("FileSystemLabel"), Some("before"));
-        assert_eq!(call(node, &path, "Format", &ntfs()).0, 0);
-        assert_eq!(volume(node, raw).text("FileSystemLabel"), Some(""));
-    }),
     Fact::new("WMI-VOL-09", |node| {
         let raw = node.disk(DiskKind::Raw);
         let path = initialized(node, raw, 2);

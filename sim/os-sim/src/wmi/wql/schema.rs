@@ -80,7 +80,7 @@ const CLASSES: &[Class] = &[
         Storage,
         "MSFT_Volume",
         &[
-            (Text, "FileSystem FileSystemLabel ObjectId Path UniqueId"),
+            (Text, "FileSystem ObjectId Path UniqueId"),
             (Number, "AllocationUnitSize DriveLetter FileSystemType Size SizeRemaining"),
             (Array, "OperationalStatus"),
         ],
