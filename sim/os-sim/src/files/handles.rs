@@ -118,11 +118,9 @@ pub(crate) fn specific(access: Access) -> Access {
     rights
 }
 
-/// Fails if the options contradict each other or the rights.
+/// Fails if the options contradict the rights.
 fn check_options(how: &Open) -> OsResult<()> {
-    let both = Options::DIRECTORY | Options::NON_DIRECTORY;
-    let deletes = how.options.contains(Options::DELETE_ON_CLOSE);
-    if how.options.contains(both) || deletes && !how.access.contains(Access::DELETE) {
+    if how.options.contains(Options::DELETE_ON_CLOSE) && !how.access.contains(Access::DELETE) {
         return Err(OsError::INVALID_PARAMETER);
     }
     Ok(())

@@ -106,8 +106,8 @@ impl Iscsi {
                 without_effects(Ok(()))
             }
             (_, "SetCHAPSecret") => {
-                let secret = arguments.secret("ChapSecret")?.ok_or(OsError::INVALID_PARAMETER)?;
-                without_effects(self.set_secret(secret))
+                self.initiator.secret = Some(arguments.secret("ChapSecret")?.ok_or(OsError::INVALID_PARAMETER)?);
+                without_effects(Ok(()))
             }
             (_, name) => without_effects(self.set_persistent(target, name == "Register")),
         }

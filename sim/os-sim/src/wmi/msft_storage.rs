@@ -33,7 +33,7 @@ pub(crate) fn rows(state: &State, class: &str) -> Vec<Instance> {
             known.map(|(_, volume)| volume_instance(state, volume)).collect()
         }
         "MSFT_StorageSetting" => {
-            vec![row("MSFT_StorageSetting", "", [("NewDiskPolicy", Value::U32(1)), ("ScrubPolicy", Value::U32(1))])]
+            vec![row("MSFT_StorageSetting", "", [])]
         }
         _ => Vec::new(),
     }
@@ -71,11 +71,7 @@ pub(crate) fn associated(state: &State, query: &Associators) -> OsResult<Vec<Ins
 /// The methods that are simulated.
 pub(crate) static METHODS: [Method; 15] = [
     method("MSFT_Disk", "Initialize", "PartitionStyle"),
-    method(
-        "MSFT_Disk",
-        "CreatePartition",
-        "Size UseMaximumSize Offset DriveLetter AssignDriveLetter GptType IsHidden IsActive",
-    ),
+    method("MSFT_Disk", "CreatePartition", "Size UseMaximumSize Offset AssignDriveLetter GptType IsHidden IsActive"),
     method("MSFT_Disk", "Online", ""),
     method("MSFT_Disk", "Offline", ""),
     method("MSFT_Disk", "Refresh", ""),
@@ -183,15 +179,8 @@ fn refresh(disk: &mut Disk) -> u32 {
     code::DONE
 }
 
-/// Returns the arguments of `CreatePartition`, or the code with which it refuses them on every disk.
+/// Returns the arguments of `CreatePartition`. Without a size, the partition has the maximum size.
 fn create_partition_arguments(arguments: Arguments<'_>) -> Result<NewPartition, Ended> {
-    let size = arguments.u64("Size")?;
-    if size.is_some() == arguments.bool("UseMaximumSize")?.unwrap_or(false) {
-        return Err(code::NO_SIZE_OR_TWO.into());
-    }
-    if arguments.u16("DriveLetter")?.is_some() {
-        return Err(code::NOT_SUPPORTED.into());
-    }
     // Only `false`, which csi-proxy passes, is simulated.
     for flag in ["AssignDriveLetter", "IsHidden", "IsActive"] {
         if arguments.bool(flag)?.unwrap_or(false) {
@@ -200,7 +189,7 @@ fn create_partition_arguments(arguments: Arguments<'_>) -> Result<NewPartition, 
     }
     let gpt_type = arguments.text("GptType")?.map(|kind| kind.trim_start_matches('{').trim_end_matches('}').parse());
     let gpt_type = gpt_type.transpose().map_err(|_| code::INVALID_PARAMETER)?;
-    Ok(NewPartition { offset: arguments.u64("Offset")?, size, gpt_type })
+    Ok(NewPartition { offset: arguments.u64("Offset")?, size: arguments.u64("Size")?, gpt_type })
 }
 
 fn call_partition(
@@ -287,9 +276,7 @@ fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Argumen
             if !arguments.bool("Force")?.unwrap_or(false) && state.is_volume_open(volume) {
                 return Err(code::ACCESS_DENIED.into());
             }
-            let cluster_size = arguments.u32("AllocationUnitSize")?;
-            let action = JobAction::Format(FormatArguments { volume, kind, cluster_size });
-            start_job(state, Some(device), action)
+            start_job(state, Some(device), JobAction::Format(FormatArguments { volume, kind }))
         }
         // "Flush"
         _ if state.volume(volume)?.1.health == Health::Unreadable => Err(code::FAILED.into()),

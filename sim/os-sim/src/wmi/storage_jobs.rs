@@ -66,7 +66,6 @@ pub(crate) struct NewPartition {
 pub(crate) struct FormatArguments {
     pub volume: Uuid,
     pub kind: String,
-    pub cluster_size: Option<u32>,
 }
 
 /// The smallest disk on which the provider writes a GPT.
@@ -154,9 +153,6 @@ impl State {
         }
         if file_system_name(&format.kind).is_none() {
             return Some(code::FILE_SYSTEM_NOT_SUPPORTED);
-        }
-        if format.cluster_size.is_some_and(|size| !size.is_power_of_two() || !(512..=2 << 20).contains(&size)) {
-            return Some(code::BAD_CLUSTER_SIZE);
         }
         let is_writable = match volume.writability {
             Writability::Writable => true,
@@ -312,10 +308,8 @@ fn resize_refusal(disk: &Disk, partition: u32, size: u64) -> Option<u32> {
 }
 
 fn create_partition_refusal(disk: &Disk, wanted: &NewPartition) -> Option<u32> {
-    match disk.layout {
-        Layout::Raw | Layout::Superfloppy => return Some(code::NOT_INITIALIZED),
-        Layout::Mbr { .. } if wanted.gpt_type.is_some() => return Some(code::WRONG_STYLE),
-        Layout::Mbr { .. } | Layout::Gpt { .. } => {}
+    if matches!(disk.layout, Layout::Raw | Layout::Superfloppy) {
+        return Some(code::NOT_INITIALIZED);
     }
     if wanted.size.is_some_and(|size| size == 0 || !size.is_multiple_of(SECTOR)) {
         return Some(code::SIZE_NOT_SUPPORTED);

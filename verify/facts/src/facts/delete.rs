@@ -1,8 +1,8 @@
 //! Deleting: `FILE-DEL`.
 
 use os::abi::{
-    FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_IGNORE_READONLY,
-    FILE_DISPOSITION_ON_CLOSE, FILE_DISPOSITION_POSIX, FileBasicInfo, FileDispositionInfo, FileDispositionInfoEx,
+    FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_ON_CLOSE,
+    FILE_DISPOSITION_POSIX, FileBasicInfo, FileDispositionInfo, FileDispositionInfoEx,
 };
 use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, U16String};
 use zerocopy::IntoBytes;
@@ -77,15 +77,6 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(marked(&*full, true), Err(OsError::DIR_NOT_EMPTY), "its entry is pending");
         drop(file);
         assert_eq!(marked(&*full, true), Ok(()));
-    }),
-    Fact::new("FILE-DEL-06", |node| {
-        let directory = node.directory();
-        let file = read_only_file(&directory);
-        assert_eq!(marked(&*file, true), Err(OsError::ACCESS_DENIED));
-        set_attributes(&*file, FILE_ATTRIBUTE_NORMAL).expect("the file becomes writable");
-        marked(&*file, true).expect("only the attribute refused it");
-        drop(file);
-        assert!(!directory.has("file"));
     }),
     Fact::new("FILE-DEL-26", |node| {
         let directory = node.directory();

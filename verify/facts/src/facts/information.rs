@@ -1,8 +1,8 @@
 //! Information about files: `FILE-INFO`.
 
 use os::abi::{
-    ControlCode, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY,
-    FILE_ATTRIBUTE_REPARSE_POINT, FileAttributeTagInfo, FileBasicInfo, FileIdInfo,
+    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FILE_ATTRIBUTE_REPARSE_POINT,
+    FileAttributeTagInfo, FileBasicInfo, FileIdInfo,
 };
 use os::{Access, FileInfo, Handle, Options, OsError};
 
@@ -87,12 +87,6 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!((tag.attributes, tag.reparse_tag), (attributes, 0));
             assert_eq!(basic(&*handle).attributes, attributes);
         }
-    }),
-    Fact::new("FILE-INFO-09", |node| {
-        let (_directory, handle) = file(node);
-        // FILE_DEVICE_FILE_SYSTEM, function 0xfff, any access.
-        let unknown = ControlCode(0x0009_3ffc);
-        assert_eq!(handle.control(unknown, &[], &mut [0; 64]), Err(OsError::INVALID_FUNCTION));
     }),
     Fact::new("FILE-INFO-11", |node| {
         let (directory, without) = file(node);

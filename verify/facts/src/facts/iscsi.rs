@@ -129,13 +129,6 @@ pub(crate) const FACTS: &[Fact] = &[
         node.restart();
         assert!(sessions(node, &target).is_empty());
     }),
-    Fact::new("ISCSI-12", |node| {
-        target(node, TargetKind::Open);
-        let set = |length| iscsi(node, SESSION, "SetCHAPSecret", &[("ChapSecret", secret(&"s".repeat(length)))]);
-        assert_eq!(set(11), Err(OsError::ISDSC_SHORT_CHAP_SECRET));
-        assert_eq!(set(17), Err(OsError::ISDSC_INVALID_CHAP_SECRET));
-        assert_eq!((set(12), set(16)), (Ok(0), Ok(0)));
-    }),
     Fact::new("ISCSI-13", |node| {
         let silent = node.silent_iscsi_portal();
         assert_eq!(iscsi(node, PORTAL, "New", &address(&silent)), Err(OsError::ISDSC_CONNECTION_FAILED));

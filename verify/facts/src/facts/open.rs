@@ -103,18 +103,6 @@ pub(crate) const FACTS: &[Fact] = &[
         let path = root.final_path(PathForm::Dos).expect("the path").to_string_lossy();
         assert_eq!(path.to_lowercase(), format!(r"\\?\{drive}:\").to_lowercase());
     }),
-    Fact::new("FILE-OPEN-13", |node| {
-        let directory = node.directory();
-        directory.mkdir("directory");
-        directory.write("file", b"content");
-        let both = Options::DIRECTORY | Options::NON_DIRECTORY;
-        for name in ["directory", "file"] {
-            for opened in directory.open_both_ways(name, &read_attributes(both)) {
-                assert_eq!(opened.err(), Some(OsError::INVALID_PARAMETER), "{name}");
-            }
-        }
-        assert_eq!(directory.open("new", &create(both)).err(), Some(OsError::INVALID_PARAMETER));
-    }),
     Fact::new("FILE-OPEN-14", |node| {
         let directory = node.directory();
         for (name, options) in [("file", Options::NON_DIRECTORY), ("directory", Options::DIRECTORY)] {

@@ -51,12 +51,6 @@ pub(crate) const FACTS: &[Fact] = &[
         let path = NtPath::from_win32(&U16String::from_str(r"\\csi-proxy.invalid\share"));
         assert_eq!(node.os().open(&path, &READ_ATTRIBUTES).err(), Some(OsError::BAD_NETPATH));
     }),
-    Fact::new("DEVICE-OPEN-08", |node| {
-        let share = node.share();
-        let server = share.trim_start_matches('\\').split('\\').next().expect("a server");
-        let path = NtPath::from_win32(&U16String::from_str(&format!(r"\\{server}\csi-proxy-has-no-such-share")));
-        assert_eq!(node.os().open(&path, &READ_ATTRIBUTES).err(), Some(OsError::BAD_NET_NAME));
-    }),
     Fact::new("DEVICE-OPEN-09", |node| {
         let opened = node.volume(VolumeKind::Raw).open_root(node.os(), Access::READ_ATTRIBUTES);
         assert_eq!(opened.err(), Some(OsError::UNRECOGNIZED_VOLUME));

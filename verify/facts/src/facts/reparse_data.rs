@@ -1,8 +1,8 @@
 //! Reparse points, setting and reading: `REP-SET`, `REP-GET` and `REP-DEL`.
 
 use os::abi::{
-    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, MountPointReparse, REPARSE_TAG_MOUNT_POINT,
-    REPARSE_TAG_SYMLINK, SYMLINK_RELATIVE, SymlinkReparse,
+    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK,
+    SYMLINK_RELATIVE, SymlinkReparse,
 };
 use os::{Access, FileInfo, Open, Options, OsError};
 use zerocopy::IntoBytes;
@@ -69,35 +69,6 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(set(&*link, &relative("x")), Err(OsError::REPARSE_TAG_MISMATCH));
         assert_eq!(get(&*link), Ok(second));
     }),
-    Fact::new("REP-SET-07", |node| {
-        let directory = node.directory();
-        directory.mkdir("target");
-        directory.mkdir("link");
-        let link = directory.itself("link", ATTRIBUTES);
-        let (substitute, print) = (bytes(&directory.nt_text("target")), bytes("print"));
-        let layout = |offsets: [usize; 2], names: &[&[u8]]| {
-            let field = |length: usize| u16::try_from(length).expect("the names are short");
-            let head = MountPointReparse {
-                substitute_offset: field(offsets[0]),
-                substitute_length: field(substitute.len()),
-                print_offset: field(offsets[1]),
-                print_length: field(print.len()),
-            };
-            tagged(REPARSE_TAG_MOUNT_POINT, &[head.as_bytes(), &names.concat()].concat())
-        };
-        let (zero, after) = (&[0_u8; 2][..], substitute.len() + 2);
-        for (what, data) in [
-            ("without zeros", layout([0, substitute.len()], &[&substitute, &print])),
-            ("without the last zero", layout([0, after], &[&substitute, zero, &print])),
-            ("with something after it", layout([0, after], &[&substitute, zero, &print, zero, zero])),
-            ("with a gap", layout([0, after + 2], &[&substitute, zero, zero, &print, zero])),
-            ("in the other order", layout([print.len() + 2, 0], &[&print, zero, &substitute, zero])),
-        ] {
-            assert_eq!(set(&*link, &data), Err(OsError::INVALID_REPARSE_DATA), "{what}");
-        }
-        set(&*link, &layout([0, after], &[&substitute, zero, &print, zero])).expect("the mount point is set");
-        directory.assert_leads("link", "target");
-    }),
     Fact::new("REP-SET-08", |node| {
         let directory = node.directory();
         directory.mkdir("target");
@@ -158,12 +129,6 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(set_on("other", &tagged(UNHANDLED_TAG, b"data")), Ok(()));
         let tag = |name: &str| attributes(&*directory.itself(name, Access::READ_ATTRIBUTES)).reparse_tag;
         assert_eq!(["link", "mount-point", "other"].map(tag), [0, REPARSE_TAG_MOUNT_POINT, UNHANDLED_TAG]);
-    }),
-    Fact::new("REP-SET-14", |node| {
-        let directory = node.directory();
-        directory.mkdir("tagged");
-        let handle = directory.itself("tagged", ATTRIBUTES);
-        assert_eq!(set(&*handle, &tagged(FOREIGN_TAG, &[1; 32])), Err(OsError::INVALID_REPARSE_DATA));
     }),
     Fact::new("REP-SET-16", |node| {
         let directory = node.directory();
@@ -261,6 +226,3 @@ pub(crate) const FACTS: &[Fact] = &[
         }
     }),
 ];
-
-/// A tag that is not Microsoft's.
-const FOREIGN_TAG: u32 = 0x0000_dead;

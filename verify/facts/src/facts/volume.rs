@@ -1,12 +1,12 @@
 //! Volumes as devices: `VOL`.
 
-use os::abi::{ControlCode, DiskExtent, StorageDeviceNumber};
+use os::abi::{ControlCode, DiskExtent};
 use os::{Access, FileInfo, Handle, OsError, OsResult};
 
 use super::calls::{assert_fails, query};
 use super::devices::{
-    self, FSCTL_DISMOUNT_VOLUME, FSCTL_LOCK_VOLUME, READ_WRITE, REMOVED, ask, device_number, is_listed, length,
-    open_disk, partition_table, set_offline, wait_until,
+    self, FSCTL_DISMOUNT_VOLUME, FSCTL_LOCK_VOLUME, READ_WRITE, REMOVED, is_listed, length, open_disk, partition_table,
+    set_offline, wait_until,
 };
 use crate::fact::Fact;
 use crate::node::{TestDisk, TestNode, TestVolume, VolumeKind};
@@ -50,17 +50,6 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(handle.control(FSCTL_DISMOUNT_VOLUME, &[], &mut []), Ok(0));
         assert_fails(basic(&*root), &[OsError::NOT_READY, OsError::FILE_INVALID]);
         assert!(basic(&*open_root(node, volume).expect("the root directory")).is_ok());
-    }),
-    Fact::new("VOL-12", |node| {
-        let volume = node.volume(VolumeKind::System);
-        let handle = volume.open(node.os(), Access::empty()).expect("the volume opens");
-        let number = device_number(&*handle);
-        assert_eq!((number.device_number, number.partition_number), (volume.disk, partition(node, volume).0));
-    }),
-    Fact::new("VOL-13", |node| {
-        let volume = node.volume(VolumeKind::Spanned).open(node.os(), Access::empty()).expect("the volume opens");
-        let number: OsResult<StorageDeviceNumber> = ask(&*volume, ControlCode::STORAGE_GET_DEVICE_NUMBER);
-        assert_eq!(number.err(), Some(OsError::INVALID_FUNCTION));
     }),
     Fact::new("VOL-14", |node| {
         let volume = node.volume(VolumeKind::System);

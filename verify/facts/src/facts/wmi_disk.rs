@@ -8,14 +8,6 @@ use crate::fact::Fact;
 use crate::node::DiskKind;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::new("WMI-DISK-15", |node| {
-        let raw = node.disk(DiskKind::Raw);
-        assert_eq!(disk(node, raw).get("Guid"), None);
-        let mbr = node.disk(DiskKind::Mbr);
-        assert_eq!(disk(node, mbr).get("Guid"), None);
-        initialized(node, raw, 2);
-        assert!(disk(node, raw).text("Guid").is_some_and(|guid| guid.len() == 38));
-    }),
     Fact::new("WMI-DISK-17", |node| {
         let (raw, mbr) = (node.disk(DiskKind::Raw), node.disk(DiskKind::Mbr));
         let style = |number| disk(node, number).u32("PartitionStyle");

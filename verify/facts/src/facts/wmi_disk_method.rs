@@ -3,7 +3,6 @@
 use os::Value;
 
 use super::devices::spare_system_disk;
-use super::network::text;
 use super::provider::{MIB, call, created, disk, initialized, number, partition, partition_near};
 use crate::fact::Fact;
 use crate::node::{DiskKind, TestNode};
@@ -17,11 +16,6 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(call(node, &path, "Initialize", &[]).0, 0);
         assert_eq!(disk(node, raw).u32("PartitionStyle"), Some(2));
         assert_eq!(call(node, &path, "Initialize", &[]).0, 41001);
-    }),
-    Fact::new("WMI-DISK-02", |node| {
-        let path = initialized(node, node.disk(DiskKind::Raw), 2);
-        assert_eq!(call(node, &path, "CreatePartition", &[gpt()]).0, 40005);
-        assert_eq!(call(node, &path, "CreatePartition", &[maximum(), ("Size", number(MIB))]).0, 40005);
     }),
     Fact::new("WMI-DISK-03", |node| {
         let raw = node.disk(DiskKind::Raw);
@@ -48,10 +42,6 @@ pub(crate) const FACTS: &[Fact] = &[
         partition(node, &path, asked, 64 * MIB);
         let offset = partition_near(node, raw, asked).u64("Offset").expect("the offset");
         assert!(offset != asked && offset.abs_diff(asked) <= MIB && offset.is_multiple_of(64 << 10), "{offset}");
-    }),
-    Fact::new("WMI-DISK-07", |node| {
-        let path = initialized(node, node.disk(DiskKind::Raw), 1);
-        assert_eq!(call(node, &path, "CreatePartition", &[maximum(), gpt()]).0, 41006);
     }),
     Fact::new("WMI-DISK-08", |node| {
         let path = disk(node, spare_system_disk(node)).path;
@@ -125,10 +115,6 @@ pub(crate) const FACTS: &[Fact] = &[
 
 fn set_read_only(node: &dyn TestNode, disk: &str, read_only: bool) -> u32 {
     call(node, disk, "SetAttributes", &[("IsReadOnly", Value::Bool(read_only))]).0
-}
-
-fn gpt() -> (&'static str, Value) {
-    ("GptType", text(BASIC_DATA))
 }
 
 fn maximum() -> (&'static str, Value) {

@@ -54,15 +54,15 @@ const SYSTEM: Properties = &[(Text, "__CLASS __PATH __RELPATH")];
 
 const CLASSES: &[Class] = &[
     class(CimV2, "Win32_BIOS", &[(Text, "Manufacturer Name SerialNumber Version")]),
-    class(CimV2, "Win32_ComputerSystem", &[(Text, "DNSHostName Domain Name")]),
+    class(CimV2, "Win32_ComputerSystem", &[(Text, "DNSHostName Name")]),
     class(CimV2, "Win32_NetworkAdapterConfiguration", &[(Bool, "IPEnabled"), (Array, "IPAddress")]),
     class(
         Storage,
         "MSFT_Disk",
         &[
-            (Text, "Guid Location ObjectId Path SerialNumber UniqueId"),
-            (Number, "BusType LargestFreeExtent Number PartitionStyle Size"),
-            (Bool, "IsBoot IsOffline IsReadOnly IsSystem"),
+            (Text, "Location ObjectId Path SerialNumber UniqueId"),
+            (Number, "LargestFreeExtent Number PartitionStyle Size"),
+            (Bool, "IsOffline IsReadOnly"),
             (Array, "OperationalStatus"),
         ],
     ),
@@ -70,9 +70,9 @@ const CLASSES: &[Class] = &[
         Storage,
         "MSFT_Partition",
         &[
-            (Text, "GptType Guid ObjectId UniqueId"),
-            (Number, "DiskNumber DriveLetter MbrType Offset OperationalStatus PartitionNumber Size"),
-            (Bool, "IsActive IsBoot IsOffline IsReadOnly IsSystem"),
+            (Text, "GptType ObjectId UniqueId"),
+            (Number, "DiskNumber MbrType Offset OperationalStatus PartitionNumber Size"),
+            (Bool, "IsBoot IsOffline IsReadOnly"),
             (Array, "AccessPaths"),
         ],
     ),
@@ -81,11 +81,11 @@ const CLASSES: &[Class] = &[
         "MSFT_Volume",
         &[
             (Text, "FileSystem ObjectId Path UniqueId"),
-            (Number, "AllocationUnitSize DriveLetter FileSystemType Size SizeRemaining"),
+            (Number, "FileSystemType Size SizeRemaining"),
             (Array, "OperationalStatus"),
         ],
     ),
-    class(Storage, "MSFT_StorageSetting", &[(Number, "NewDiskPolicy ScrubPolicy")]),
+    class(Storage, "MSFT_StorageSetting", &[]),
     class(Storage, "MSFT_PartitionToVolume", &[(Reference, "Partition Volume")]),
     class(Storage, "MSFT_iSCSITarget", &[(Text, "NodeAddress"), (Bool, "IsConnected")]),
     class(
