@@ -243,8 +243,7 @@ impl State {
             return Err(OsError::ACCESS_DENIED);
         }
         let id = self.fresh();
-        let time = self.time_of_day();
-        self.file_system_mut(fs)?.add(parent, name, directory, id, time)
+        self.file_system_mut(fs)?.add(parent, name, directory, id)
     }
 
     fn open_file(&mut self, process: ProcessId, fs: FsId, file: FileId, how: &Open) -> OsResult<u64> {

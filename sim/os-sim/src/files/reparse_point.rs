@@ -67,11 +67,6 @@ pub(crate) fn check(data: &[u8]) -> OsResult<u32> {
     Ok(head.tag)
 }
 
-/// Checks that `new` may replace the reparse point `old` of a file.
-pub(crate) fn check_replacement(old: &[u8], new: &[u8]) -> OsResult<()> {
-    if tag(old) == tag(new) { Ok(()) } else { Err(OsError::REPARSE_TAG_MISMATCH) }
-}
-
 /// Simulates `FSCTL_GET_REPARSE_POINT` for a file with the reparse point `data`.
 pub(crate) fn read(data: Option<&[u8]>, output: &mut [u8]) -> OsResult<usize> {
     fill_part(output, data.ok_or(OsError::NOT_A_REPARSE_POINT)?)

@@ -6,7 +6,7 @@ use os::abi::{
 };
 use os::{Access, FileInfo, Handle, Options, OsError};
 
-use super::calls::{basic, id, query, set_attributes};
+use super::calls::{basic, query, set_attributes};
 use crate::fact::Fact;
 use crate::node::{Directory, TestNode, VolumeKind};
 
@@ -26,17 +26,6 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(query::<FileBasicInfo>(&*writing, FileInfo::Basic).err(), Some(OsError::ACCESS_DENIED));
         assert_eq!(set_attributes(&*writing, FILE_ATTRIBUTE_READONLY), Ok(()));
         assert_eq!(basic(&*reading).attributes & FILE_ATTRIBUTE_READONLY, FILE_ATTRIBUTE_READONLY);
-    }),
-    Fact::new("FILE-INFO-02", |node| {
-        let (_directory, handle) = file(node);
-        set_attributes(&*handle, SYSTEM).expect("an attribute to keep is set");
-        let before = basic(&*handle);
-        set_attributes(&*handle, 0).expect("zeros are accepted");
-        let after = basic(&*handle);
-        let of =
-            |info: &FileBasicInfo| (info.creation_time, info.last_access_time, info.last_write_time, info.attributes);
-        assert_eq!(of(&after), of(&before));
-        assert!(after.creation_time > 0 && after.last_write_time > 0);
     }),
     Fact::new("FILE-INFO-03", |node| {
         let (_directory, handle) = file(node);
@@ -59,16 +48,6 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(handle.query(FileInfo::AttributeTag, &mut output[..end]), Err(OsError(24)));
         assert_eq!(handle.query(FileInfo::AttributeTag, &mut output), Ok(()));
         assert_ne!(output, [0; 8]);
-    }),
-    Fact::new("FILE-INFO-05", |node| {
-        let (directory, handle) = file(node);
-        let (file, other) = (id(&*handle), id(&*directory.handle()));
-        let again = directory.existing("FILE", Access::READ_ATTRIBUTES, Options::empty()).expect("the file opens");
-        assert_eq!(id(&*again), file);
-        assert_ne!(other.file_id, file.file_id);
-        assert_eq!(other.volume_serial_number, file.volume_serial_number);
-        let (low, high) = file.file_id.split_at(8);
-        assert_eq!((low, high), (&directory.listed("file").file_id.to_le_bytes()[..], &[0; 8][..]));
     }),
     Fact::new("FILE-INFO-06", |node| {
         let root = node.volume(VolumeKind::Fat32).open_root(node.os(), Access::GENERIC_READ).expect("it opens");

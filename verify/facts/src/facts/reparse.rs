@@ -1,11 +1,11 @@
 //! Reparse points: their data, and the calls on them that checks make.
 
 use os::abi::{
-    ControlCode, FileAttributeTagInfo, FileIdBothDirInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT,
-    REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
+    ControlCode, FileAttributeTagInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, ReparseHead,
+    SYMLINK_RELATIVE, SymlinkReparse,
 };
 use os::{Access, FileInfo, Handle, Open, Options, OsError, OsResult, PathForm};
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
 use super::calls::{id, query};
 use crate::node::Directory;
@@ -132,29 +132,6 @@ impl Directory<'_> {
         self.write(r"real\inner\file", b"content");
         self.junction("junction", &self.nt_text("real"));
         self.link("link", &absolute(&self.nt_text(r"real\inner")));
-    }
-
-    /// Returns the entry of `name` in the listing of the directory.
-    pub(super) fn listed(&self, name: &str) -> FileIdBothDirInfo {
-        let handle = self.handle();
-        let mut buffer = [0; 512];
-        let mut restart = true;
-        loop {
-            handle.list(restart, &mut buffer).expect("the entry is listed");
-            restart = false;
-            let mut offset = 0;
-            loop {
-                let (entry, _) = FileIdBothDirInfo::read_from_prefix(&buffer[offset..]).expect("an entry");
-                let begin = offset + FileIdBothDirInfo::NAME_OFFSET;
-                if buffer[begin..][..entry.file_name_length as usize] == bytes(name) {
-                    return entry;
-                }
-                if entry.next_entry_offset == 0 {
-                    break;
-                }
-                offset += entry.next_entry_offset as usize;
-            }
-        }
     }
 
     /// Checks that the entry `name` leads to the same object as the entry `target` itself.
