@@ -391,24 +391,16 @@ impl Mapping {
     fn instance(&self) -> Instance {
         let path = ObjectPath::object(GLOBAL_MAPPING, "RemotePath", &self.remote);
         let properties = [
-            ("LocalPath", Value::Null),
             ("RemotePath", text(&self.remote)),
-            ("RequireIntegrity", Value::Bool(false)),
             ("RequirePrivacy", Value::Bool(self.privacy)),
             ("Status", Value::U32(self.status as u32)),
-            ("UseWriteThrough", Value::Bool(false)),
         ];
         instance(&path, properties)
     }
 }
 
 pub(crate) static METHODS: [Method; 2] = [
-    method(
-        GLOBAL_MAPPING,
-        "Create",
-        "LocalPath RemotePath Credential Persistent RequireIntegrity RequirePrivacy FullAccess DenyAccess \
-         UseWriteThrough",
-    ),
+    method(GLOBAL_MAPPING, "Create", "RemotePath Credential Persistent RequirePrivacy"),
     method(GLOBAL_MAPPING, "Remove", "Force"),
 ];
 

@@ -12,33 +12,18 @@ use crate::node::TestNode;
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::new("ISCSI-01", |node| {
-        const NOT_A_PARAMETER: OsError = OsError(0x8004_102f);
         let target = target(node, TargetKind::Open);
-        let with = |names: &[&'static str]| {
-            let mut arguments = address(&target.portal);
-            arguments.extend(names.iter().map(|name| (*name, Value::Null)));
-            arguments
-        };
-        let initiator = ["InitiatorInstanceName", "InitiatorPortalAddress"];
-        let more = ["IsHeaderDigest", "IsDataDigest", "AuthenticationType", "ChapUsername", "ChapSecret"];
-        let mut unknown = address(&target.portal);
-        unknown.push(("IsPersistent", Value::Bool(false)));
-        for method in ["New", "Update", "Remove"] {
-            assert_eq!(iscsi(node, PORTAL, method, &unknown), Err(NOT_A_PARAMETER), "{method}");
-        }
-        assert_eq!(iscsi(node, PORTAL, "New", &with(&[&initiator[..], &more].concat())), Ok(0));
+        add_portal(node, &target);
         let path = portal(node, &target.portal).expect("the portal is listed").path;
         for method in ["Update", "Remove"] {
-            assert_eq!(iscsi(node, &path, method, &with(&initiator)), Ok(0), "{method}");
+            assert_eq!(iscsi(node, &path, method, &address(&target.portal)), Ok(0), "{method}");
         }
         assert!(portal(node, &target.portal).is_none());
     }),
     Fact::new("ISCSI-02", |node| {
         let target = target(node, TargetKind::Open);
         add_portal(node, &target);
-        let mut arguments = login(&target);
-        arguments.extend([("IsPersistent", Value::Bool(false)), ("ReportToPnP", Value::Bool(true))]);
-        assert_eq!(iscsi(node, TARGET, "Connect", &arguments), Ok(0));
+        assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Ok(0));
         let session = sessions(node, &target).remove(0);
         assert_eq!(log_out(node, &target, &session), Ok(0));
         let chap = [("ChapSecret", secret("a-secret-of-19"))];

@@ -88,25 +88,11 @@ const CLASSES: &[Class] = &[
     class(Storage, "MSFT_StorageSetting", &[]),
     class(Storage, "MSFT_PartitionToVolume", &[(Reference, "Partition Volume")]),
     class(Storage, "MSFT_iSCSITarget", &[(Text, "NodeAddress"), (Bool, "IsConnected")]),
-    class(
-        Storage,
-        "MSFT_iSCSITargetPortal",
-        &[
-            (Text, "InitiatorInstanceName InitiatorPortalAddress TargetPortalAddress"),
-            (Number, "TargetPortalPortNumber"),
-            (Bool, "IsDataDigest IsHeaderDigest"),
-        ],
-    ),
+    class(Storage, "MSFT_iSCSITargetPortal", &[(Text, "TargetPortalAddress"), (Number, "TargetPortalPortNumber")]),
     class(
         Storage,
         "MSFT_iSCSISession",
-        &[
-            (
-                Text,
-                "AuthenticationType InitiatorInstanceName InitiatorPortalAddress SessionIdentifier TargetNodeAddress",
-            ),
-            (Bool, "IsConnected IsDataDigest IsHeaderDigest IsPersistent"),
-        ],
+        &[(Text, "AuthenticationType SessionIdentifier TargetNodeAddress"), (Bool, "IsConnected IsPersistent")],
     ),
     class(
         Storage,
@@ -118,13 +104,5 @@ const CLASSES: &[Class] = &[
     class(Storage, "MSFT_iSCSITargetToiSCSITargetPortal", &[(Reference, "iSCSITarget iSCSITargetPortal")]),
     class(Storage, "MSFT_iSCSISessionToDisk", &[(Reference, "Disk iSCSISession")]),
     class(Storage, "MSFT_iSCSIConnectionToDisk", &[(Reference, "Disk iSCSIConnection")]),
-    class(
-        Smb,
-        "MSFT_SmbGlobalMapping",
-        &[
-            (Text, "LocalPath RemotePath"),
-            (Number, "Status"),
-            (Bool, "RequireIntegrity RequirePrivacy UseWriteThrough"),
-        ],
-    ),
+    class(Smb, "MSFT_SmbGlobalMapping", &[(Text, "RemotePath"), (Number, "Status"), (Bool, "RequirePrivacy")]),
 ];
