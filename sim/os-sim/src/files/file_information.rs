@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::files::file_name::Name;
 use crate::files::file_system::{FileRecord, FileSystem, administrators_only};
-use crate::files::handles::{Cursor, OnClose};
+use crate::files::handles::Cursor;
 use crate::files::reparse_point;
 use crate::state::{FsId, State};
 
@@ -71,14 +71,12 @@ impl State {
         if flags & FILE_DISPOSITION_ON_CLOSE == 0 {
             return self.set_disposition(handle, delete, flags);
         }
+        // csi-proxy only takes back the deletion.
+        if delete {
+            return Err(OsError::NOT_SUPPORTED);
+        }
         self.check_access(handle, Access::DELETE)?;
-        let opened = self.opened_mut(handle)?;
-        opened.on_close = match opened.on_close {
-            OnClose::Nothing if delete => return Err(OsError::NOT_SUPPORTED),
-            OnClose::Nothing => OnClose::Nothing,
-            OnClose::Delete | OnClose::Keep if delete => OnClose::Delete,
-            OnClose::Delete | OnClose::Keep => OnClose::Keep,
-        };
+        self.opened_mut(handle)?.deletes_on_close = false;
         Ok(())
     }
 

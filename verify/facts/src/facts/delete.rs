@@ -142,18 +142,6 @@ pub(crate) const FACTS: &[Fact] = &[
             assert!(directory.has(name));
         }
     }),
-    Fact::new("FILE-DEL-13", |node| {
-        let directory = node.directory_with_file();
-        let both = FILE_DISPOSITION_DELETE | FILE_DISPOSITION_ON_CLOSE;
-        let without = open(&directory, "file", Access::DELETE);
-        assert_eq!(flagged(&*without, both), Err(OsError::NOT_SUPPORTED));
-        drop(without);
-        assert!(directory.has("file"));
-        let with = directory.existing("file", Access::DELETE, Options::DELETE_ON_CLOSE).expect("the file opens");
-        assert_eq!(flagged(&*with, both), Ok(()));
-        drop(with);
-        assert!(!directory.has("file"));
-    }),
     Fact::new("FILE-DEL-14", |node| {
         let directory = node.directory();
         directory.mkdir("full");

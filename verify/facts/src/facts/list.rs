@@ -15,11 +15,6 @@ const SMALLEST: usize = 112;
 const FILLER: u8 = 0xaa;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::new("LIST-01", |node| {
-        let directory = three_entries(node);
-        directory.mkdir("Bbbbbbbbb");
-        assert_eq!(names(&*directory.handle()), [".", "..", "Aaaaaaaa", "bbbbbbbb", "Bbbbbbbbb", "cccccccc"]);
-    }),
     Fact::new("LIST-02", |node| {
         let directory = node.directory();
         for length in [1, FileIdBothDirInfo::NAME_OFFSET, SMALLEST - 1] {

@@ -141,19 +141,6 @@ pub(crate) const FACTS: &[Fact] = &[
             parent.open_child(&name, &read_attributes(Options::NON_DIRECTORY)).expect("the name opens");
         }
     }),
-    Fact::new("FILE-OPEN-19", |node| {
-        let directory = node.directory();
-        let created = directory.open("CON", &create(Options::NON_DIRECTORY)).expect("the name is accepted");
-        assert!(!is_directory(&*created));
-        let opened = directory.open("CON", &read_attributes(Options::empty())).expect("the name opens");
-        assert_eq!(id(&*opened), id(&*created));
-    }),
-    Fact::new("FILE-OPEN-20", |node| {
-        let prefix = NtPath::from_win32(&U16String::from_str(r"\\?\"));
-        assert_eq!(prefix.to_string(), r"\??\");
-        let opened = node.os().open(&prefix, &read_attributes(Options::empty()));
-        assert_eq!(opened.err(), Some(OsError::INVALID_NAME));
-    }),
     Fact::new("FILE-OPEN-36", |node| {
         let directory = node.directory();
         let how = read_attributes(Options::empty());

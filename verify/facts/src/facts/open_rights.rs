@@ -1,7 +1,7 @@
 //! Attributes and rights that an open call meets: `FILE-OPEN-21` to `-24`, `-29` to `-31`, `-34`, `-35`, `-38` and
 //! `-39`.
 
-use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY};
+use os::abi::{FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY};
 use os::{Access, Open, Options, OsError, U16String};
 
 use super::calls::{basic, delete, set_attributes, set_junction};
@@ -12,29 +12,12 @@ use crate::node::Directory;
 const FILE_ATTRIBUTE_ARCHIVE: u32 = 0x20;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::new("FILE-OPEN-21", |node| {
-        let directory = node.directory();
-        for (name, options, expected) in [
-            ("file", Options::NON_DIRECTORY, FILE_ATTRIBUTE_ARCHIVE),
-            ("directory", Options::DIRECTORY, FILE_ATTRIBUTE_DIRECTORY),
-        ] {
-            let created = directory.open(name, &Open::new(Access::READ_ATTRIBUTES, options)).expect("the name is free");
-            assert_eq!(basic(&*created).attributes, expected, "{name}");
-        }
-    }),
     Fact::new("FILE-OPEN-22", |node| {
         let directory = node.directory();
         write_read_only(&directory);
         let written = directory.existing("file", Access::GENERIC_WRITE, Options::empty());
         assert_eq!(written.err(), Some(OsError::ACCESS_DENIED));
         directory.existing("file", Access::DELETE, Options::empty()).expect("the file opens for deletion");
-    }),
-    Fact::new("FILE-OPEN-23", |node| {
-        let directory = node.directory();
-        write_read_only(&directory);
-        let opened = directory.existing("file", Access::DELETE, Options::DELETE_ON_CLOSE);
-        assert_eq!(opened.err(), Some(OsError::ACCESS_DENIED));
-        assert!(directory.has("file"));
     }),
     Fact::new("FILE-OPEN-24", |node| {
         let directory = node.directory_with_file();
