@@ -104,5 +104,5 @@ const CLASSES: &[Class] = &[
     class(Storage, "MSFT_iSCSITargetToiSCSITargetPortal", &[(Reference, "iSCSITarget iSCSITargetPortal")]),
     class(Storage, "MSFT_iSCSISessionToDisk", &[(Reference, "Disk iSCSISession")]),
     class(Storage, "MSFT_iSCSIConnectionToDisk", &[(Reference, "Disk iSCSIConnection")]),
-    class(Smb, "MSFT_SmbGlobalMapping", &[(Text, "RemotePath"), (Number, "Status"), (Bool, "RequirePrivacy")]),
+    class(Smb, "MSFT_SmbGlobalMapping", &[(Text, "RemotePath"), (Bool, "RequirePrivacy")]),
 ];

@@ -115,7 +115,7 @@ fn a_class_exists_only_in_its_namespace() {
         assert_eq!(refusal(namespace, &query), Some(OsError::WBEM_INVALID_CLASS), "{query}");
     }
     assert_eq!(
-        refusal(Namespace::Smb, r"SELECT Status FROM MSFT_SmbGlobalMapping WHERE RemotePath = '\\\\h\\s'"),
+        refusal(Namespace::Smb, r"SELECT RequirePrivacy FROM MSFT_SmbGlobalMapping WHERE RemotePath = '\\\\h\\s'"),
         None
     );
 }
