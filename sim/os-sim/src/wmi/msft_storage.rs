@@ -155,7 +155,7 @@ fn start(state: &mut State, object: &ObjectPath, method: &str, given: &[(&str, V
 fn call_disk(state: &mut State, device: DeviceId, method: &str, arguments: Arguments<'_>) -> Result<u64, Ended> {
     let action = match method {
         "Initialize" => match arguments.u32("PartitionStyle")?.unwrap_or(2) {
-            style @ (1 | 2) => JobAction::Initialize { gpt: style == 2 },
+            2 => JobAction::Initialize,
             _ => return Err(code::INVALID_PARAMETER.into()),
         },
         "CreatePartition" => JobAction::CreatePartition(create_partition_arguments(arguments)?),
@@ -287,7 +287,7 @@ fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Argumen
 fn start_job(state: &mut State, device: Option<DeviceId>, action: JobAction) -> Result<u64, Ended> {
     let timing = state.timing;
     let takes = match &action {
-        JobAction::Initialize { .. } => timing.initialize,
+        JobAction::Initialize => timing.initialize,
         JobAction::CreatePartition(_) => timing.create_partition,
         JobAction::Format(_) => timing.format,
         JobAction::Resize { .. } => timing.resize,

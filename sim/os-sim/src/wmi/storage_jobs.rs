@@ -32,9 +32,7 @@ pub(crate) struct Job {
 /// The change that a job makes when it ends.
 #[derive(Clone, Debug)]
 pub(crate) enum JobAction {
-    Initialize {
-        gpt: bool,
-    },
+    Initialize,
     CreatePartition(NewPartition),
     Format(FormatArguments),
     Resize {
@@ -129,7 +127,7 @@ impl State {
             JobAction::Format(format) => self.format_refusal(disk, format),
             JobAction::Resize { .. } if disk.is_offline() || disk.is_read_only() => Some(code::FAILED),
             JobAction::Resize { partition, size } => resize_refusal(disk, *partition, *size),
-            JobAction::Initialize { .. } if disk.layout != Layout::Raw => Some(code::ALREADY_INITIALIZED),
+            JobAction::Initialize if disk.layout != Layout::Raw => Some(code::ALREADY_INITIALIZED),
             JobAction::SetOffline(true) | JobAction::SetReadOnly(_) if disk.system => Some(code::CRITICAL_DISK),
             JobAction::SetOffline(_) if disk.is_cache_stale() => Some(code::STALE_CACHE),
             JobAction::SetOffline(_) | JobAction::Rescan | JobAction::Remote { .. } => None,
@@ -137,8 +135,8 @@ impl State {
             _ if disk.is_cache_stale() => Some(code::STALE_CACHE),
             JobAction::SetReadOnly(_) => None,
             _ if disk.is_read_only() => Some(code::DISK_READ_ONLY),
-            JobAction::Initialize { gpt: true } if disk.cached_size < MIN_GPT_DISK => Some(code::TOO_SMALL_FOR_GPT),
-            JobAction::Initialize { .. } => None,
+            JobAction::Initialize if disk.cached_size < MIN_GPT_DISK => Some(code::TOO_SMALL_FOR_GPT),
+            JobAction::Initialize => None,
             JobAction::CreatePartition(partition) => create_partition_refusal(disk, partition),
         }
     }
@@ -172,7 +170,7 @@ impl State {
                 return self.call_remote(&object, &method, &arguments);
             }
             (JobAction::Rescan, _) => self.refresh_provider(),
-            (JobAction::Initialize { gpt }, Some(device)) => self.initialize(device, gpt),
+            (JobAction::Initialize, Some(device)) => self.initialize(device),
             (JobAction::CreatePartition(partition), Some(device)) => {
                 return Ok(self.create_partition(device, &partition));
             }
@@ -189,15 +187,11 @@ impl State {
         Ok(returned(code))
     }
 
-    fn initialize(&mut self, device: DeviceId, gpt: bool) -> u32 {
+    fn initialize(&mut self, device: DeviceId) -> u32 {
         let id = self.fresh_uuid();
         let reserved = self.fresh_uuid();
         let Ok(disk) = self.disk_mut(device) else { return code::FAILED };
-        if gpt {
-            disk.write_gpt(id, reserved);
-        } else {
-            disk.layout = Layout::Mbr { signature: id.as_fields().0 };
-        }
+        disk.write_gpt(id, reserved);
         code::DONE
     }
 

@@ -39,10 +39,10 @@ pub(crate) fn disk(node: &dyn TestNode, disk: TestDisk) -> Instance {
     one(node, &format!("SELECT * FROM MSFT_Disk WHERE Number = {}", disk.number))
 }
 
-/// Returns the path of a disk that is initialized here with a partition style: MBR (1) or GPT (2).
-pub(crate) fn initialized(node: &dyn TestNode, raw: TestDisk, style: u32) -> String {
+/// Returns the path of a disk that is initialized here with a GPT.
+pub(crate) fn initialized(node: &dyn TestNode, raw: TestDisk) -> String {
     let path = disk(node, raw).path;
-    assert_eq!(call(node, &path, "Initialize", &[("PartitionStyle", Value::U32(style))]).0, 0);
+    assert_eq!(call(node, &path, "Initialize", &[("PartitionStyle", Value::U32(2))]).0, 0);
     path
 }
 

@@ -1,12 +1,11 @@
 //! Volumes as devices: `VOL`.
 
 use os::abi::{ControlCode, DiskExtent};
-use os::{Access, FileInfo, Handle, OsError, OsResult};
+use os::{Access, OsError};
 
-use super::calls::{assert_fails, query};
+use super::calls::assert_fails;
 use super::devices::{
-    self, FSCTL_DISMOUNT_VOLUME, FSCTL_LOCK_VOLUME, READ_WRITE, REMOVED, is_listed, length, open_disk, partition_table,
-    set_offline, wait_until,
+    self, READ_WRITE, REMOVED, is_listed, length, open_disk, partition_table, set_offline, wait_until,
 };
 use crate::fact::Fact;
 use crate::node::{TestDisk, TestNode, TestVolume, VolumeKind};
@@ -28,28 +27,6 @@ pub(crate) const FACTS: &[Fact] = &[
         let all = extents(node, volume);
         assert_eq!(all.len(), 2);
         assert_ne!(all[0].disk_number, all[1].disk_number);
-    }),
-    Fact::new("VOL-06", |node| {
-        let volume = node.volume(VolumeKind::Fat32);
-        let root = open_root(node, volume).expect("the root directory");
-        let handle = volume.open(node.os(), READ_WRITE).expect("the volume opens");
-        assert_eq!(handle.control(FSCTL_LOCK_VOLUME, &[], &mut []), Err(OsError::ACCESS_DENIED));
-        drop(root);
-        assert_eq!(handle.control(FSCTL_LOCK_VOLUME, &[], &mut []), Ok(0));
-        assert_eq!(open_root(node, volume).err(), Some(OsError::ACCESS_DENIED));
-        assert_eq!(volume.open(node.os(), Access::GENERIC_READ).err(), Some(OsError::ACCESS_DENIED));
-        drop(handle);
-        assert!(open_root(node, volume).is_ok());
-    }),
-    Fact::new("VOL-08", |node| {
-        let volume = node.volume(VolumeKind::Ntfs);
-        let root = open_root(node, volume).expect("the root directory");
-        let basic = |root: &dyn Handle| query::<os::abi::FileBasicInfo>(root, FileInfo::Basic);
-        assert!(basic(&*root).is_ok());
-        let handle = volume.open(node.os(), READ_WRITE).expect("the volume opens");
-        assert_eq!(handle.control(FSCTL_DISMOUNT_VOLUME, &[], &mut []), Ok(0));
-        assert_fails(basic(&*root), &[OsError::NOT_READY, OsError::FILE_INVALID]);
-        assert!(basic(&*open_root(node, volume).expect("the root directory")).is_ok());
     }),
     Fact::new("VOL-14", |node| {
         let volume = node.volume(VolumeKind::System);
@@ -113,9 +90,4 @@ fn partition(node: &dyn TestNode, volume: TestVolume) -> (u32, i64, i64) {
     let mut found = entries.iter().filter(|entry| entry.offset == offset && entry.length > 0);
     let only = found.next().filter(|_| found.next().is_none()).expect("one partition");
     (only.number, only.offset, only.length)
-}
-
-/// Opens the root directory of a volume.
-fn open_root(node: &dyn TestNode, volume: TestVolume) -> OsResult<Box<dyn Handle>> {
-    volume.open_root(node.os(), Access::READ_DATA | Access::READ_ATTRIBUTES)
 }

@@ -30,7 +30,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("WMI-CACHE-01", |node| {
         let raw = node.disk(DiskKind::Raw);
         assert_eq!(disk(node, raw).u32("Number"), Some(raw.number));
-        let path = initialized(node, raw, 2);
+        let path = initialized(node, raw);
         partition(node, &path, 64 * MIB, 64 * MIB);
         let created = partition_near(node, raw, 64 * MIB);
         assert_eq!(created.u64("Size"), Some(64 * MIB));

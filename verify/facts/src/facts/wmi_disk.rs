@@ -12,7 +12,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let (raw, mbr) = (node.disk(DiskKind::Raw), node.disk(DiskKind::Mbr));
         let style = |number| disk(node, number).u32("PartitionStyle");
         assert_eq!((style(raw), style(mbr)), (Some(0), Some(1)));
-        initialized(node, raw, 2);
+        initialized(node, raw);
         assert_eq!(style(raw), Some(2));
     }),
     Fact::new("WMI-DISK-18", |node| {
@@ -32,7 +32,7 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-DISK-20", |node| {
         let wanted = node.disk(DiskKind::Raw);
-        let path = initialized(node, wanted, 2);
+        let path = initialized(node, wanted);
         let shown = |attribute: &str| disk(node, wanted).bool(attribute);
         assert_eq!((shown("IsReadOnly"), shown("IsOffline")), (Some(false), Some(false)));
         for read_only in [true, false] {

@@ -25,7 +25,7 @@ pub(crate) const FACTS: &[Fact] = &[
             call(node, &path, "CreatePartition", &[argument]).0
         };
         assert_eq!(create(maximum()), 41000);
-        initialized(node, raw, 2);
+        initialized(node, raw);
         assert_eq!(set_read_only(node, &path, true), 0);
         assert_eq!(create(maximum()), 41002);
         assert_eq!(set_read_only(node, &path, false), 0);
@@ -37,7 +37,7 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-DISK-06", |node| {
         let raw = node.disk(DiskKind::Raw);
-        let path = initialized(node, raw, 2);
+        let path = initialized(node, raw);
         let asked = 100 * MIB + 3 * 512;
         partition(node, &path, asked, 64 * MIB);
         let offset = partition_near(node, raw, asked).u64("Offset").expect("the offset");
@@ -50,7 +50,7 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-DISK-09", |node| {
         let raw = node.disk(DiskKind::Raw);
-        let path = initialized(node, raw, 2);
+        let path = initialized(node, raw);
         assert_eq!(call(node, &path, "Offline", &[]).0, 0);
         disk(node, raw);
         let set = set_read_only(node, &path, true);
@@ -62,7 +62,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let path = disk(node, raw).path;
         let refresh = || call(node, &path, "Refresh", &[]).0;
         assert_eq!(refresh(), 41000);
-        initialized(node, raw, 2);
+        initialized(node, raw);
         assert_eq!(refresh(), 0);
         assert_eq!(call(node, &path, "Offline", &[]).0, 0);
         let offline = refresh();
@@ -71,7 +71,7 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-DISK-16", |node| {
         let raw = node.disk(DiskKind::Raw);
-        let path = initialized(node, raw, 2);
+        let path = initialized(node, raw);
         partition(node, &path, 64 * MIB, 64 * MIB);
         let largest = disk(node, raw).u64("LargestFreeExtent").expect("the largest free range");
         let (code, out) = call(node, &path, "CreatePartition", &[maximum()]);

@@ -29,14 +29,14 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-PART-04", |node| {
         let raw = node.disk(DiskKind::Raw);
-        initialized(node, raw, 2);
+        initialized(node, raw);
         let reserved = partition_near(node, raw, 0);
         assert_eq!(reserved.text("GptType").map(str::to_lowercase), Some(format!("{{{MSFT_RESERVED}}}")));
         assert_eq!(call(node, &reserved.path, "Online", &[]).0, 42011);
     }),
     Fact::new("WMI-PART-05", |node| {
         let raw = node.disk(DiskKind::Raw);
-        let disk = initialized(node, raw, 2);
+        let disk = initialized(node, raw);
         partition(node, &disk, 64 * MIB, 64 * MIB);
         partition(node, &disk, 192 * MIB, 64 * MIB);
         settle(node);
@@ -49,7 +49,7 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-PART-08", |node| {
         let raw = node.disk(DiskKind::Raw);
-        let disk = initialized(node, raw, 2);
+        let disk = initialized(node, raw);
         let size = provider::disk(node, raw).u64("Size").expect("the size");
         // The entries of the table have another order than the partitions on the disk.
         partition(node, &disk, size / MIB * 3 / 4 * MIB, 64 * MIB);
@@ -123,7 +123,7 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-PART-25", |node| {
         let raw = node.disk(DiskKind::Raw);
-        let disk = initialized(node, raw, 2);
+        let disk = initialized(node, raw);
         assert_eq!(partition(node, &disk, 64 * MIB, 64 * MIB), partition_near(node, raw, 64 * MIB).path);
     }),
 ];

@@ -52,7 +52,7 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-VOL-09", |node| {
         let raw = node.disk(DiskKind::Raw);
-        let path = initialized(node, raw, 2);
+        let path = initialized(node, raw);
         partition(node, &path, 64 * MIB, 256 * MIB);
         let created = partition_near(node, raw, 64 * MIB).path;
         node.os().clock().sleep(Duration::from_secs(10));
