@@ -183,7 +183,7 @@ impl Sim {
 
     /// Formats a volume with NTFS, as another program does. Its files are lost. Returns false if the volume does not exist.
     pub fn format(&self, volume: Uuid) -> bool {
-        self.with(|state| state.format(volume, "NTFS", "") == 0)
+        self.with(|state| state.format(volume, "NTFS") == 0)
     }
 
     /// Sets whether a disk is read-only, as another program does.

@@ -180,11 +180,7 @@ impl State {
 }
 
 fn computer_system() -> Instance {
-    let properties = [
-        ("DNSHostName", Value::Text(HOST_NAME.into())),
-        ("Domain", Value::Text("WORKGROUP".into())),
-        ("Name", Value::Text(HOST_NAME.to_uppercase())),
-    ];
+    let properties = [("DNSHostName", Value::Text(HOST_NAME.into())), ("Name", Value::Text(HOST_NAME.to_uppercase()))];
     instance(&ObjectPath::class("Win32_ComputerSystem"), properties)
 }
 

@@ -32,9 +32,7 @@ pub(crate) struct Job {
 /// The change that a job makes when it ends.
 #[derive(Clone, Debug)]
 pub(crate) enum JobAction {
-    Initialize {
-        gpt: bool,
-    },
+    Initialize,
     CreatePartition(NewPartition),
     Format(FormatArguments),
     Resize {
@@ -66,8 +64,6 @@ pub(crate) struct NewPartition {
 pub(crate) struct FormatArguments {
     pub volume: Uuid,
     pub kind: String,
-    pub label: String,
-    pub cluster_size: Option<u32>,
 }
 
 /// The smallest disk on which the provider writes a GPT.
@@ -131,7 +127,7 @@ impl State {
             JobAction::Format(format) => self.format_refusal(disk, format),
             JobAction::Resize { .. } if disk.is_offline() || disk.is_read_only() => Some(code::FAILED),
             JobAction::Resize { partition, size } => resize_refusal(disk, *partition, *size),
-            JobAction::Initialize { .. } if disk.layout != Layout::Raw => Some(code::ALREADY_INITIALIZED),
+            JobAction::Initialize if disk.layout != Layout::Raw => Some(code::ALREADY_INITIALIZED),
             JobAction::SetOffline(true) | JobAction::SetReadOnly(_) if disk.system => Some(code::CRITICAL_DISK),
             JobAction::SetOffline(_) if disk.is_cache_stale() => Some(code::STALE_CACHE),
             JobAction::SetOffline(_) | JobAction::Rescan | JobAction::Remote { .. } => None,
@@ -139,8 +135,8 @@ impl State {
             _ if disk.is_cache_stale() => Some(code::STALE_CACHE),
             JobAction::SetReadOnly(_) => None,
             _ if disk.is_read_only() => Some(code::DISK_READ_ONLY),
-            JobAction::Initialize { gpt: true } if disk.cached_size < MIN_GPT_DISK => Some(code::TOO_SMALL_FOR_GPT),
-            JobAction::Initialize { .. } => None,
+            JobAction::Initialize if disk.cached_size < MIN_GPT_DISK => Some(code::TOO_SMALL_FOR_GPT),
+            JobAction::Initialize => None,
             JobAction::CreatePartition(partition) => create_partition_refusal(disk, partition),
         }
     }
@@ -155,9 +151,6 @@ impl State {
         }
         if file_system_name(&format.kind).is_none() {
             return Some(code::FILE_SYSTEM_NOT_SUPPORTED);
-        }
-        if format.cluster_size.is_some_and(|size| !size.is_power_of_two() || !(512..=2 << 20).contains(&size)) {
-            return Some(code::BAD_CLUSTER_SIZE);
         }
         let is_writable = match volume.writability {
             Writability::Writable => true,
@@ -177,11 +170,11 @@ impl State {
                 return self.call_remote(&object, &method, &arguments);
             }
             (JobAction::Rescan, _) => self.refresh_provider(),
-            (JobAction::Initialize { gpt }, Some(device)) => self.initialize(device, gpt),
+            (JobAction::Initialize, Some(device)) => self.initialize(device),
             (JobAction::CreatePartition(partition), Some(device)) => {
                 return Ok(self.create_partition(device, &partition));
             }
-            (JobAction::Format(format), _) => self.format(format.volume, &format.kind, &format.label),
+            (JobAction::Format(format), _) => self.format(format.volume, &format.kind),
             (JobAction::Resize { partition, size }, Some(device)) => self.resize(device, partition, size),
             (JobAction::SetOffline(offline), Some(device)) => {
                 self.set_attribute(device, DiskAttributes::OFFLINE, offline)
@@ -194,15 +187,11 @@ impl State {
         Ok(returned(code))
     }
 
-    fn initialize(&mut self, device: DeviceId, gpt: bool) -> u32 {
+    fn initialize(&mut self, device: DeviceId) -> u32 {
         let id = self.fresh_uuid();
         let reserved = self.fresh_uuid();
         let Ok(disk) = self.disk_mut(device) else { return code::FAILED };
-        if gpt {
-            disk.write_gpt(id, reserved);
-        } else {
-            disk.layout = Layout::Mbr { signature: id.as_fields().0 };
-        }
+        disk.write_gpt(id, reserved);
         code::DONE
     }
 
@@ -227,12 +216,11 @@ impl State {
     }
 
     /// Formats a volume. Its content is lost.
-    pub(crate) fn format(&mut self, id: Uuid, kind: &str, label: &str) -> u32 {
+    pub(crate) fn format(&mut self, id: Uuid, kind: &str) -> u32 {
         let Some((device, number)) = self.location_of(id) else { return code::FAILED };
         let Some(kind) = file_system_name(kind) else { return code::INVALID_PARAMETER };
         let Some(part) = self.disks[&device].partition(number) else { return code::FAILED };
-        let mut file_system = self.make_file_system(kind, part.length);
-        label.clone_into(&mut file_system.label);
+        let file_system = self.make_file_system(kind, part.length);
         let Ok(volume) = self.volume_mut(id) else { return code::FAILED };
         volume.file_system = Some(file_system);
         volume.recognised = None;
@@ -314,10 +302,8 @@ fn resize_refusal(disk: &Disk, partition: u32, size: u64) -> Option<u32> {
 }
 
 fn create_partition_refusal(disk: &Disk, wanted: &NewPartition) -> Option<u32> {
-    match disk.layout {
-        Layout::Raw | Layout::Superfloppy => return Some(code::NOT_INITIALIZED),
-        Layout::Mbr { .. } if wanted.gpt_type.is_some() => return Some(code::WRONG_STYLE),
-        Layout::Mbr { .. } | Layout::Gpt { .. } => {}
+    if matches!(disk.layout, Layout::Raw | Layout::Superfloppy) {
+        return Some(code::NOT_INITIALIZED);
     }
     if wanted.size.is_some_and(|size| size == 0 || !size.is_multiple_of(SECTOR)) {
         return Some(code::SIZE_NOT_SUPPORTED);
