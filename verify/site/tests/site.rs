@@ -298,7 +298,9 @@ fn every_block_of_code_is_in_its_language() {
         "sim/csi-proxy-sim/tests/rust_driver.rs",
     ];
     let source = |path: &str| fs::read_to_string(site::root().join(path)).expect(path).replace("\r\n", "\n");
-    let sources = sources.map(source).concat();
+    // A test of this tree does not take the program of the variable CSI_PROXY_SIM.
+    let own_program = "Node::start_program(Path::new(env!(\"CARGO_BIN_EXE_csi-proxy-sim\")), ";
+    let sources = sources.map(source).concat().replace(own_program, "Node::start(");
     for (page, text) in pages() {
         for (language, block) in blocks(&text) {
             match language.as_str() {
@@ -308,8 +310,9 @@ fn every_block_of_code_is_in_its_language() {
                 "json" => drop(serde_json::from_str::<serde_json::Value>(&block).expect(&page)),
                 // Without a language are command prompts and pictures. PowerShell is parsed by a test of xtask, and the
                 // Rust of the client's README is compiled with that crate.
-                "" | "powershell" | "rust" | "rust,no_run" | "text" => {}
-                "go" => assert!(sources.contains(&block), "{page}:\n{block}"),
+                "" | "powershell" | "rust,no_run" | "text" => {}
+                "rust" if page.contains("/client/") => {}
+                "go" | "rust" => assert!(sources.contains(&block), "{page}:\n{block}"),
                 other => panic!("{page}: no test reads {other:?}"),
             }
             *counts.entry(language).or_default() += 1;
