@@ -107,7 +107,7 @@ async fn an_outage_takes_as_long_as_the_node_file_says_and_once_if_the_share_is_
 }
 
 /// What drivers read of the disks of clouds: the serial number, the page-83 identifier, and adapter, bus, target and LUN.
-const CLOUD_DISKS: &str = "
+const CLOUD_DISKS: &str = "\
 aws vol0123456789abcdef0_00000001., , 3::0:1
 aws AWS6AAE6AB0AA7F_00000001., , 3::0:2
 azure , 60022480000000000000000000000016, 0:0:0:1
@@ -122,7 +122,7 @@ vsphere , 6000c29a98d05e384a43f0ef189aaf5a, no location";
 
 #[tokio::test]
 async fn drivers_find_the_disks_of_each_cloud() {
-    let mut found = String::new();
+    let mut found = Vec::new();
     for cloud in ["aws", "azure", "gce", "vsphere"] {
         let file = format!("-node={}/clouds/{cloud}.toml", env!("CARGO_MANIFEST_DIR"));
         let program = Program::start(&[&file, "-fast"]);
@@ -131,10 +131,10 @@ async fn drivers_find_the_disks_of_each_cloud() {
         for (disk, ids) in disks.list_disk_ids().await.expect("the identifiers").into_iter().skip(1) {
             let location = locations.get(&disk).map(|at| [&*at.adapter, &at.bus, &at.target, &at.lun].join(":"));
             let location = location.unwrap_or_else(|| "no location".to_owned());
-            found += &format!("\n{cloud} {}, {}, {location}", ids.serial_number, ids.page83);
+            found.push(format!("{cloud} {}, {}, {location}", ids.serial_number, ids.page83));
         }
     }
-    assert_eq!(found, CLOUD_DISKS);
+    assert_eq!(found.join("\n"), CLOUD_DISKS);
 }
 
 #[tokio::test]
