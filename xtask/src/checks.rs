@@ -103,10 +103,9 @@ fn oldest_rust(name: &str) -> Summary {
     };
     let mut sum = Summary::default();
     for package in metadata.workspace_packages() {
-        let Some(version) = package.rust_version.as_ref().map(ToString::to_string) else { continue };
-        if version.starts_with(env!("CARGO_PKG_RUST_VERSION")) {
-            continue;
-        }
+        let own = env!("CARGO_PKG_RUST_VERSION");
+        let older = package.rust_version.as_ref().map(ToString::to_string).filter(|version| !version.starts_with(own));
+        let Some(version) = older else { continue };
         let mut install = Command::new("rustup");
         install.args(["toolchain", "install", "--profile", "minimal", "--no-self-update", &version]);
         if !process::succeeds(&mut install).unwrap_or(false) {

@@ -171,9 +171,7 @@ impl node_server::Node for Node {
         let size = disks.get_disk_stats(disk).await?.cast_signed();
         let requested = request.capacity_range.map_or(0, |range| range.required_bytes);
         if size < requested {
-            let reason = format!(
-                "disk {disk} has {size} bytes, fewer than the requested {requested}: the controller has not grown it"
-            );
+            let reason = format!("disk {disk} has {size} of {requested} bytes: the controller has not grown it");
             return Err(Status::failed_precondition(reason));
         }
         Ok(Response::new(NodeExpandVolumeResponse { capacity_bytes: size }))

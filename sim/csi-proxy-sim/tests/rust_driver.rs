@@ -15,8 +15,7 @@ use calls::{stage, unstage};
 use csi_proxy_client::{Error, ErrorKind};
 use csi_proxy_sim_client::control_api::Fault;
 use csi_proxy_sim_client::control_api::fault::Action;
-use csi_proxy_sim_client::{Node, rpc_fault};
-use tonic::Code;
+use csi_proxy_sim_client::{Code, Node, rpc_fault};
 
 const STAGING: &str = r"C:\var\lib\kubelet\plugins\globalmount";
 const DISK: &str = "[[disk]]\nsize = \"1 GiB\"\nserial = \"vol-1\"\noffline = true\n";
@@ -104,8 +103,5 @@ async fn the_driver_works_with_each_daemon() {
 async fn a_program_that_refuses_its_node_file_is_an_error() {
     let program = Path::new(env!("CARGO_BIN_EXE_csi-proxy-sim"));
     let error = Node::start_program(program, "sise = 1", &[]).await.expect_err("no such key");
-    assert!(
-        error.to_string().contains("ended with exit status: 1") && error.to_string().contains("unknown field `sise`"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("unknown field `sise`"), "{error}");
 }

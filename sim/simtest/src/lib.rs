@@ -8,15 +8,14 @@ pub mod control_api;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use std::{env, error, fs, mem, thread};
+use std::{env, error, fs, thread};
 
 use csi_proxy_client::{Client, DiskNumber};
 use tempfile::TempDir;
 use tokio::runtime;
 use tokio::time::{sleep, timeout};
-use tonic::Code;
+pub use tonic::Code;
 use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -44,16 +43,14 @@ const LOG: &str = "log";
 
 /// A running simulated node, which ends when this is dropped.
 ///
-/// Dropping the node panics if a fault was injected and not cleared, and has disturbed no call: the test would otherwise pass
-/// without having tested anything.
+/// Dropping the node panics if the program has ended, and if a fault that was not cleared has disturbed no call: the test
+/// would otherwise pass without having tested anything.
 #[derive(Debug)]
 pub struct Node {
     /// The control API: disks, servers, faults, the clock.
     pub simulation: SimulationClient<Channel>,
     /// What kubelet and the plugin's container do on the file system of the node.
     pub files: ContainerFilesClient<Channel>,
-    /// The faults that were injected.
-    faults: Mutex<Vec<u64>>,
     process: Process,
 }
 
@@ -62,6 +59,7 @@ pub struct Node {
 struct Process {
     child: Child,
     folder: TempDir,
+    sockets: PathBuf,
 }
 
 impl Node {
@@ -79,33 +77,31 @@ impl Node {
         let file = folder.path().join("node.toml");
         fs::write(&file, node_file)?;
         let mut command = Command::new(program);
-        command.arg("-drain=0").arg("-node").arg(file).arg("-socket-folder").arg(sockets(&folder)).args(flags);
+        let sockets = folder.path().join("s");
+        command.arg("-drain=0").arg("-node").arg(file).arg("-socket-folder").arg(&sockets).args(flags);
         let log = fs::File::create(folder.path().join(LOG))?;
         let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
         let child =
             started.map_err(|error| format!("cannot start {}: {error}; {PROGRAM} names it", program.display()))?;
-        let mut process = Process { child, folder };
-        let (location, begin) = (process.location(), Instant::now());
+        let (location, begin) = (Location::Directory(sockets.clone()), Instant::now());
+        let mut process = Process { child, folder, sockets };
         let channel = loop {
             if let Some(channel) = serving(&location).await {
                 break channel;
             }
-            if let Some(status) = process.child.try_wait()? {
-                return Err(format!("csi-proxy-sim ended with {status} before it served: {}", process.log()).into());
-            }
-            if begin.elapsed() > PATIENCE {
+            if process.child.try_wait()?.is_some() || begin.elapsed() > PATIENCE {
                 return Err(format!("csi-proxy-sim does not serve: {}", process.log()).into());
             }
             sleep(Duration::from_millis(5)).await;
         };
         // A node file has the contents of the node's files, without a limit.
         let simulation = SimulationClient::new(channel.clone()).max_decoding_message_size(usize::MAX);
-        Ok(Self { simulation, files: ContainerFilesClient::new(channel), faults: Mutex::default(), process })
+        Ok(Self { simulation, files: ContainerFilesClient::new(channel), process })
     }
 
     /// Returns the folder of the sockets, which have the names of the pipes.
     pub fn sockets(&self) -> PathBuf {
-        sockets(&self.process.folder)
+        self.process.sockets.clone()
     }
 
     /// Returns a client of the node's csi-proxy.
@@ -123,7 +119,6 @@ impl Node {
     pub async fn inject(&self, fault: control_api::Fault) -> Result<Fault, Error> {
         let request = InjectFaultRequest { fault: Some(fault) };
         let id = self.simulation.clone().inject_fault(request).await?.into_inner().id;
-        self.faults.lock().unwrap_or_else(PoisonError::into_inner).push(id);
         Ok(Fault { simulation: self.simulation.clone(), id })
     }
 
@@ -152,7 +147,7 @@ impl Node {
         Ok(())
     }
 
-    /// Restarts the node, with other disk numbers if a seed for them is given.
+    /// Restarts the node. With a seed, each disk except disk 0 gets the number of another one: at least two are needed.
     pub async fn restart(&self, renumber: Option<u64>) -> Result<(), Error> {
         let (renumber_disks, seed) = (renumber.is_some(), renumber.unwrap_or_default());
         self.simulation.clone().restart(RestartRequest { daemon_only: false, renumber_disks, seed }).await?;
@@ -165,7 +160,7 @@ impl Node {
     }
 
     /// Returns how the node differs from an earlier [`Self::node_file`], a line for each mount, link, SMB mapping, session,
-    /// directory and online disk that was left behind.
+    /// directory and online disk that was left behind. Disks are compared by number, so the numbers must not have changed.
     pub async fn differences(&self, node_file: String) -> Result<Vec<String>, Error> {
         let request = CompareRequest { node_file, with_data: false };
         Ok(self.simulation.clone().compare(request).await?.into_inner().differences)
@@ -174,11 +169,10 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        let injected = mem::take(self.faults.get_mut().unwrap_or_else(PoisonError::into_inner));
-        if injected.is_empty() || thread::panicking() {
+        if thread::panicking() {
             return;
         }
-        let location = self.process.location();
+        let location = Location::Directory(self.sockets());
         // The runtime of the test cannot wait here.
         let faults = thread::spawn(move || -> Result<_, Error> {
             runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -187,16 +181,12 @@ impl Drop for Node {
             })
         });
         let faults = faults.join().expect("no panic").expect("csi-proxy-sim lists its faults");
-        let missed = faults.iter().find(|fault| fault.hits == 0 && injected.contains(&fault.id));
+        let missed = faults.iter().find(|fault| fault.hits == 0);
         assert!(missed.is_none(), "a fault has disturbed no call: {missed:?}");
     }
 }
 
 impl Process {
-    fn location(&self) -> Location {
-        Location::Directory(sockets(&self.folder))
-    }
-
     fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default()
     }
@@ -223,21 +213,17 @@ pub struct Fault {
 impl Fault {
     /// Waits until the fault has disturbed this many calls. A call that is held counts when it begins to wait.
     pub async fn wait(&self, hits: u64) -> Result<(), Error> {
-        let mut simulation = self.simulation.clone();
-        let Ok(waited) = timeout(PATIENCE, simulation.wait_for_fault(WaitForFaultRequest { id: self.id, hits })).await
-        else {
-            let disturbed = self.hits().await?;
-            return Err(format!("the fault has disturbed {disturbed} of {hits} calls within {PATIENCE:?}").into());
-        };
-        waited?;
-        Ok(())
+        let request = WaitForFaultRequest { id: self.id, hits };
+        match timeout(PATIENCE, self.simulation.clone().wait_for_fault(request)).await {
+            Ok(answer) => answer.map(drop).map_err(Error::from),
+            Err(_) => Err(format!("the fault has disturbed only {} of {hits} calls", self.hits().await?).into()),
+        }
     }
 
     /// Returns how many calls the fault has disturbed.
     pub async fn hits(&self) -> Result<u64, Error> {
         let faults = self.simulation.clone().list_faults(ListFaultsRequest {}).await?.into_inner().faults;
-        let fault = faults.iter().find(|fault| fault.id == self.id).ok_or("the fault was cleared")?;
-        Ok(fault.hits)
+        Ok(faults.iter().find(|fault| fault.id == self.id).ok_or("the fault was cleared")?.hits)
     }
 
     /// Removes the fault, and releases the calls that it holds or delays. Returns how many calls it has disturbed.
@@ -246,10 +232,6 @@ impl Fault {
         self.simulation.clone().clear_faults(ClearFaultsRequest { id: self.id }).await?;
         Ok(hits)
     }
-}
-
-fn sockets(folder: &TempDir) -> PathBuf {
-    folder.path().join("s")
 }
 
 /// Returns a fault of an RPC: a status, a cut connection, a delay, a hold until the fault is cleared, or a crash, which needs

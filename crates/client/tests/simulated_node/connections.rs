@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use csi_proxy_client::{Client, DiskNumber, Error, ErrorKind};
+use csi_proxy_client::{Client, DiskNumber, ErrorKind};
 use faults::{Call, FaultAction, Probe, Probed};
 use storage_ops::{Config, Node};
 use tokio::io::copy_bidirectional;
@@ -230,35 +230,5 @@ impl Drop for ReleaseOnDrop {
     fn drop(&mut self) {
         *self.0.is_released.lock().unwrap() = true;
         self.0.released.notify_all();
-    }
-}
-
-#[test]
-fn the_docs_list_the_retryable_codes() {
-    let table =
-        include_str!("../../../../docs/troubleshoot.md").split("\n## ").find(|part| part.starts_with("Status codes"));
-    let rules = include_str!("../../../../docs/driver-development.md").lines();
-    let rule = rules.filter(|line| line.starts_with("- Repeat a call that failed with ")).collect::<String>();
-    let kinds = [
-        ErrorKind::InvalidArgument,
-        ErrorKind::NotFound,
-        ErrorKind::AlreadyExists,
-        ErrorKind::PermissionDenied,
-        ErrorKind::FailedPrecondition,
-        ErrorKind::Aborted,
-        ErrorKind::Cancelled,
-        ErrorKind::DeadlineExceeded,
-        ErrorKind::ResourceExhausted,
-        ErrorKind::Unavailable,
-        ErrorKind::Unimplemented,
-        ErrorKind::Internal,
-    ];
-    for kind in kinds {
-        // The docs spell the codes as grpc-go does.
-        let code = format!("{kind:?}").replace("Cancelled", "Canceled");
-        let row = table.expect("the section").lines().find(|line| line.starts_with(&format!("| {code} |")));
-        let is_retryable = Error::new(kind, "X", "").is_retryable();
-        assert_eq!(row.expect(&code).ends_with("| yes |"), is_retryable, "{code}");
-        assert_eq!(rule.contains(&code), is_retryable, "{code}");
     }
 }
