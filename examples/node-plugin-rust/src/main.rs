@@ -13,13 +13,11 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use csi_proxy_client::Client;
-use tonic::body::Body;
 use tonic::codegen::http;
 use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::{Code, Status};
 use tower::ServiceExt as _;
-use tower::layer::layer_fn;
 
 use identity::Identity;
 use node::Node;
@@ -77,8 +75,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         tokio::spawn(Server::builder().add_service(registration).serve_with_incoming(kubelet));
     }
     eprintln!("{DRIVER_NAME} serves {}", flags.endpoint);
-    let log = layer_fn(|routes: Routes| {
-        tower::service_fn(move |request: http::Request<Body>| {
+    let log = tower::layer::layer_fn(|routes: Routes| {
+        tower::service_fn(move |request: http::Request<tonic::body::Body>| {
             let (rpc, routes) = (request.uri().path().to_owned(), routes.clone());
             async move { routes.oneshot(request).await.inspect(|response| log_failure(&rpc, response.headers())) }
         })
