@@ -10,7 +10,9 @@ import (
 	filesystem "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	volume "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 )
 
 // csiProxy has a client for each API group that the plugin uses. The container needs their pipes as mounts.
@@ -40,9 +42,8 @@ func connect(folder string) (*csiProxy, error) {
 	}, nil
 }
 
-// notMounted has the texts with which a csi-proxy says that nothing is mounted at a path. The first one is guaranteed. The
-// csi-proxy written in Go, whose errors have no codes, answers with the second for a directory up to version 1.2, and with the
-// others in version 1.3.
+// notMounted has the texts with which the csi-proxy written in Go, whose errors have no codes, says that nothing is mounted at
+// a path. Up to version 1.2, the first one is for a missing path and the second for a directory. Version 1.3 has the others.
 var notMounted = []string{
 	"because it does not exist",
 	").Target, output: , error: <nil>",
@@ -51,7 +52,14 @@ var notMounted = []string{
 	"The system cannot find the path specified.",
 }
 
-// isNotMounted tells whether GetVolumeIDFromTargetPath failed because no volume is mounted at the path.
+// isNotMounted tells whether GetVolumeIDFromTargetPath failed because no volume is mounted at the path. Code first: while
+// csi-proxy starts, its pipe is missing, and the error is Unavailable with one of these texts.
 func isNotMounted(err error) bool {
-	return err != nil && slices.ContainsFunc(notMounted, func(text string) bool { return strings.Contains(err.Error(), text) })
+	switch status.Code(err) {
+	case codes.NotFound:
+		return true
+	case codes.Unknown:
+		return slices.ContainsFunc(notMounted, func(text string) bool { return strings.Contains(err.Error(), text) })
+	}
+	return false
 }

@@ -74,7 +74,7 @@ func (n *node) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRequ
 		return nil, err
 	}
 	if len(onDisk.GetVolumeIds()) != 1 {
-		return nil, status.Errorf(codes.FailedPrecondition, "disk %d has %d volumes and not one", number, len(onDisk.GetVolumeIds()))
+		return nil, status.Errorf(codes.FailedPrecondition, "disk %d has %d volumes, expected 1", number, len(onDisk.GetVolumeIds()))
 	}
 	id := onDisk.GetVolumeIds()[0]
 	formatted, err := n.proxy.volumes.IsVolumeFormatted(ctx, &volume.IsVolumeFormattedRequest{VolumeId: id})
@@ -284,8 +284,9 @@ func (n *node) NodeExpandVolume(ctx context.Context, req *csi.NodeExpandVolumeRe
 	if err != nil {
 		return nil, err
 	}
-	if size := stats.GetTotalBytes(); size < req.GetCapacityRange().GetRequiredBytes() {
-		return nil, status.Errorf(codes.FailedPrecondition, "disk %d has only %d bytes yet", onDisk.GetDiskNumber(), size)
+	if size, requested := stats.GetTotalBytes(), req.GetCapacityRange().GetRequiredBytes(); size < requested {
+		return nil, status.Errorf(codes.FailedPrecondition,
+			"disk %d has %d bytes, fewer than the requested %d: the controller has not grown it", onDisk.GetDiskNumber(), size, requested)
 	}
 	return &csi.NodeExpandVolumeResponse{CapacityBytes: stats.GetTotalBytes()}, nil
 }

@@ -77,16 +77,29 @@ func (n *Node) DelayRPC(rpc string, span time.Duration, opts ...FaultOption) *Fa
 	return n.Inject(&simcontrol.Fault{Rpc: rpc, Action: delay}, opts...)
 }
 
-// CrashAt lets csi-proxy die at an RPC, and start again. Without Times, it dies once.
+// CrashAt makes csi-proxy crash at an RPC and start again. Without Times, it crashes once.
 func (n *Node) CrashAt(rpc string, opts ...FaultOption) *Fault {
 	n.t.Helper()
 	return n.Inject(&simcontrol.Fault{Rpc: rpc, Count: 1, Action: &simcontrol.Fault_Crash{Crash: true}}, opts...)
 }
 
-// FailCall makes a call of Windows, such as "wmi call MSFT_Volume.Format", fail with a Windows code.
+// FailCall makes a call of Windows, such as "wmi call MSFT_Volume.Format", fail with a Windows code. Primitives lists the
+// names. If csi-proxy repeats the call, or makes another one instead, the driver does not notice the failure.
 func (n *Node) FailCall(primitive string, code uint32, opts ...FaultOption) *Fault {
 	n.t.Helper()
 	return n.Inject(&simcontrol.Fault{Primitive: primitive, Action: &simcontrol.Fault_Code{Code: code}}, opts...)
+}
+
+// Primitives returns the names of the calls of Windows that csi-proxy has made on the node.
+func (n *Node) Primitives() []string {
+	n.t.Helper()
+	list, err := n.Simulation.ListPrimitives(within(n.t), &simcontrol.ListPrimitivesRequest{})
+	n.must(err)
+	var names []string
+	for _, primitive := range list.GetPrimitives() {
+		names = append(names, primitive.GetName())
+	}
+	return names
 }
 
 // Inject injects a fault of any kind.
@@ -100,7 +113,10 @@ func (n *Node) Inject(fault *simcontrol.Fault, opts ...FaultOption) *Fault {
 	n.must(err)
 	f.id = injected.GetId()
 	n.t.Cleanup(func() {
-		if !f.mayMiss && !n.t.Failed() && f.Hits() == 0 {
+		if !f.isCleared {
+			f.Clear()
+		}
+		if !f.mayMiss && !n.t.Failed() && f.last == 0 {
 			n.t.Errorf("the fault has disturbed no call: %v", fault)
 		}
 	})
@@ -111,7 +127,9 @@ func (n *Node) Inject(fault *simcontrol.Fault, opts ...FaultOption) *Fault {
 func (f *Fault) Wait(hits uint64) {
 	f.node.t.Helper()
 	_, err := f.node.Simulation.WaitForFault(within(f.node.t), &simcontrol.WaitForFaultRequest{Id: f.id, Hits: hits})
-	f.node.must(err)
+	if err != nil {
+		f.node.t.Fatalf("the fault has disturbed %d of %d calls within %v: %v", f.Hits(), max(hits, 1), patience, err)
+	}
 }
 
 // Hits returns how many calls the fault has disturbed.

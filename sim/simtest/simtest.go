@@ -18,6 +18,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,8 +36,13 @@ import (
 const Environment = "CSI_PROXY_SIM"
 
 // Address is the variable that names the TCP address of a csi-proxy-sim that is running already, such as one in a
-// container that was started with -listen. Start then uses that node, and Connect its address.
+// container that was started with -listen. Start then uses that node, whose flags and node file it cannot choose: it skips
+// tests with a node file that is not empty, or with flags other than -fast. Tests must not run in parallel. At the end of
+// each, what it has injected, plugged in, or left in the folders of kubelet is removed.
 const Address = "CSI_PROXY_SIM_ADDRESS"
+
+// folders has the folders in which kubelet has volumes.
+var folders = []string{`C:\var\lib\kubelet\plugins`, `C:\var\lib\kubelet\pods`}
 
 // patience is how long a call of the control API, or the start of the program, may take.
 const patience = time.Minute
@@ -84,22 +91,58 @@ func Start(t testing.TB, opts ...Option) *Node {
 	node := &Node{t: t, address: os.Getenv(Address)}
 	if node.address == "" {
 		node.run(o)
-	} else if o.node != nil || len(o.flags) > 0 {
-		t.Fatalf("the node at %s=%s is running: the test cannot choose its flags and its node file", Address, node.address)
+	} else if o.node != nil && *o.node != "" || slices.ContainsFunc(o.flags, func(flag string) bool { return flag != "-fast" }) {
+		t.Skipf("the test needs a node file or flags, and the node at %s=%s is running already", Address, node.address)
 	}
-	control := node.connect("sim-control")
+	// A node file has the contents of the node's files, without a limit.
+	control := node.connect("sim-control", grpc.MaxCallRecvMsgSize(1<<30), grpc.WaitForReady(true))
 	node.Simulation = simcontrol.NewSimulationClient(control)
 	node.Files = simcontrol.NewContainerFilesClient(control)
 	health := grpc_health_v1.NewHealthClient(control)
 	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		checked, err := health.Check(ctx, &grpc_health_v1.HealthCheckRequest{})
 		cancel()
 		if checked.GetStatus() == grpc_health_v1.HealthCheckResponse_SERVING {
-			return node
+			break
 		}
-		if time.Since(begin) > patience || len(node.ended) > 0 {
+		if len(node.ended) > 0 {
+			t.FailNow() // The clean-up says why.
+		}
+		if time.Since(begin) > patience {
 			t.Fatalf("csi-proxy-sim does not serve: %v", err)
+		}
+	}
+	if node.address != "" {
+		before := node.serials()
+		t.Cleanup(func() { node.tidy(before) })
+	}
+	return node
+}
+
+// serials returns the numbers of the disks by their serial numbers.
+func (n *Node) serials() map[string]uint32 {
+	n.t.Helper()
+	list, err := n.Simulation.ListDisks(within(n.t), &simcontrol.ListDisksRequest{})
+	n.must(err)
+	serials := map[string]uint32{}
+	for _, disk := range list.GetDisks() {
+		serials[disk.GetSerial()] = disk.GetNumber()
+	}
+	return serials
+}
+
+// tidy removes what a test has left on a node that others use after it. `before` has the disks that the node had.
+func (n *Node) tidy(before map[string]uint32) {
+	n.t.Helper()
+	for _, folder := range folders {
+		_, err := n.Files.Remove(within(n.t), &simcontrol.RemoveRequest{Path: folder, Recursive: true})
+		n.must(err)
+		n.MkdirAll(folder)
+	}
+	for serial, number := range n.serials() {
+		if _, isOlder := before[serial]; !isOlder {
+			n.Unplug(number)
 		}
 	}
 }
@@ -140,17 +183,26 @@ func (n *Node) run(o options) {
 		arguments = append(arguments, "-node="+file)
 	}
 	process, log := exec.Command(program, arguments...), new(bytes.Buffer)
-	process.Stderr = log
-	if err := process.Start(); err != nil {
-		n.t.Fatal(err)
-	}
-	ended := make(chan error, 1)
+	process.Stderr, process.SysProcAttr = log, endsWithThread()
+	started, ended := make(chan error), make(chan error, 1)
 	n.ended = ended
-	go func() { ended <- process.Wait() }()
+	go func() {
+		// The thread must live as long as the program.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := process.Start()
+		started <- err
+		if err == nil {
+			ended <- process.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		n.t.Fatalf("cannot start csi-proxy-sim, which %s or the option Program names: %v", Environment, err)
+	}
 	n.t.Cleanup(func() {
 		select {
 		case err := <-ended:
-			n.t.Errorf("csi-proxy-sim has ended during the test: %v", err)
+			n.t.Errorf("csi-proxy-sim has ended: %v", err)
 		default:
 			process.Process.Kill()
 			<-ended
@@ -161,7 +213,8 @@ func (n *Node) run(o options) {
 	})
 }
 
-// Connect returns a connection to a group-version, such as "disk/v1", that is closed at the end of the test.
+// Connect returns a connection to a group-version, such as "disk/v1", that is closed at the end of the test. While csi-proxy
+// does not serve, calls fail at once with Unavailable, as those of a driver do.
 func (n *Node) Connect(groupVersion string) *grpc.ClientConn {
 	n.t.Helper()
 	return n.connect("csi-proxy-" + strings.ReplaceAll(groupVersion, "/", "-"))
@@ -179,13 +232,12 @@ func (n *Node) target(endpoint string) string {
 	return "unix:" + filepath.Join(n.Sockets, endpoint+".sock")
 }
 
-func (n *Node) connect(endpoint string) *grpc.ClientConn {
+func (n *Node) connect(endpoint string, options ...grpc.CallOption) *grpc.ClientConn {
 	n.t.Helper()
-	// A node file has the contents of the node's files, without a limit.
 	// The program opens its sockets within milliseconds, and again after a crash.
 	soon := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 10 * time.Millisecond, MaxDelay: 10 * time.Millisecond}, MinConnectTimeout: patience}
 	connection, err := grpc.NewClient(n.target(endpoint), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(soon), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30), grpc.WaitForReady(true)))
+		grpc.WithConnectParams(soon), grpc.WithDefaultCallOptions(options...))
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -236,7 +288,8 @@ func (n *Node) Restart() { n.t.Helper(); n.restart(&simcontrol.RestartRequest{})
 // RestartDaemon restarts csi-proxy alone, as when it is upgraded.
 func (n *Node) RestartDaemon() { n.t.Helper(); n.restart(&simcontrol.RestartRequest{DaemonOnly: true}) }
 
-// RestartRenumbered restarts the node, and gives each disk except disk 0 the number of another one.
+// RestartRenumbered restarts the node, and gives each disk except disk 0 the number of another one. A single disk keeps its
+// number.
 func (n *Node) RestartRenumbered(seed uint64) {
 	n.t.Helper()
 	n.restart(&simcontrol.RestartRequest{RenumberDisks: true, Seed: seed})

@@ -10,11 +10,12 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	disk "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	volume "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
+	"google.golang.org/grpc/codes"
 )
 
-// A crash takes a second, so `cargo xtask test` disturbs only some calls. `cargo xtask verify` disturbs all, and a test of
-// csi-proxy-client all those of an example with the same calls.
-var everyCall = flag.Bool("every-call", false, "disturb each call of Windows, and not only each 4th or, with a crash, each 16th")
+// Each crash takes a second, so by default only a sample of the calls of Windows is disturbed. `cargo xtask verify` sets this
+// flag.
+var everyCall = flag.Bool("every-call", false, "disturb every Windows call instead of every 8th (failure) or 32nd (crash)")
 
 // state is what a step leaves behind: where the volume can be reached, and whether its disk is online.
 type state struct{ staged, published, online bool }
@@ -55,17 +56,21 @@ func steps() []step {
 	}
 }
 
-// Makes each call of Windows fail in each call of kubelet, and csi-proxy crash after it. Kubelet repeats its call, which must
-// end in the state of an undisturbed call.
+// Makes RPCs and calls of Windows fail in each call of kubelet, and csi-proxy crash after them. Kubelet repeats its call,
+// which must end in the state of an undisturbed call.
 func TestARepeatedCallEndsWellWhateverFailedBefore(t *testing.T) {
+	internal := map[string]any{"code": codes.Internal}
 	disturbances := []struct {
 		name  string
 		fault map[string]any
-		// Each how many calls are disturbed.
-		each int
+		// Each how many calls are disturbed, and how many calls each step makes at least.
+		each, atLeast int
 	}{
-		{"fails", map[string]any{"code": 5}, 4},
-		{"crashes", map[string]any{"crash": true, "after": true}, 16},
+		{"RPCFails", map[string]any{"rpc": "*", "status": internal}, 1, 2},
+		{"RPCFailsAfterItsEffect", map[string]any{"rpc": "*", "status": internal, "after": true}, 1, 2},
+		{"RPCCrashes", map[string]any{"rpc": "*", "crash": true, "after": true}, 1, 2},
+		{"WindowsFails", map[string]any{"code": 5}, 8, 10},
+		{"WindowsCrashes", map[string]any{"crash": true, "after": true}, 32, 10},
 	}
 	for name, program := range plugins(t) {
 		if isUnderWine(program) {
@@ -80,16 +85,30 @@ func TestARepeatedCallEndsWellWhateverFailedBefore(t *testing.T) {
 						each = 1
 					}
 					node := start(t, program, "-fast")
-					l, nth := life{node, newController(node), csi.NewNodeClient(connect(t, node.address))}, 0
+					l, nth, failed := life{node, newController(node), csi.NewNodeClient(connect(t, node.address))}, 0, 0
 					for disk := 1; disk <= 2; disk++ { // Those of node.toml would only cost time.
 						l.simulate(t, "UnplugDisk", map[string]any{"diskNumber": disk}, &struct{}{})
 					}
-					for l.disturb(t, at, nth, disturbance.fault) {
+					for {
+						isHit, err := l.disturb(t, at, nth, disturbance.fault)
+						if !isHit {
+							break
+						}
 						nth += each
+						if err != nil {
+							failed++
+						}
+						if nth%50 == 0 {
+							t.Logf("call %d", nth) // xtask ends a test that prints nothing for five minutes.
+						}
 					}
-					t.Logf("%d calls of Windows, each %dth of them disturbed", nth, each)
-					if nth < 10 {
+					t.Logf("%d of %d calls disturbed; kubelet saw %d failures", nth/each, nth, failed)
+					if nth < disturbance.atLeast {
 						t.Error("the step makes fewer calls than expected")
+					}
+					// The client in Rust repeats calls that a crash has cut off.
+					if failed == 0 && disturbance.fault["crash"] == nil {
+						t.Error("no call of kubelet failed, so that none was tested")
 					}
 				})
 			}
@@ -104,9 +123,9 @@ type life struct {
 	plugin     csi.NodeClient
 }
 
-// disturb runs the life of a new volume, and disturbs one call of Windows in one step. Tells whether the step makes so many
-// calls.
-func (l life) disturb(t *testing.T, at, nth int, fault map[string]any) bool {
+// disturb runs the life of a new volume, and disturbs one call in one step. Returns whether the step makes so many calls, and
+// the error of the disturbed step.
+func (l life) disturb(t *testing.T, at, nth int, fault map[string]any) (isHit bool, failure error) {
 	t.Helper()
 	created, err := l.controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{
 		Name: t.Name() + time.Now().String(), CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 30},
@@ -118,7 +137,6 @@ func (l life) disturb(t *testing.T, at, nth int, fault map[string]any) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wasHit := false
 	for now, step := range steps() {
 		if now != at {
 			l.complete(t, step, id)
@@ -129,7 +147,7 @@ func (l life) disturb(t *testing.T, at, nth int, fault map[string]any) bool {
 			disturbance[key] = value
 		}
 		l.simulate(t, "InjectFault", map[string]any{"fault": disturbance}, &struct{}{})
-		err := step.call(t.Context(), l.plugin, id)
+		failure = step.call(t.Context(), l.plugin, id)
 		var injected struct {
 			Faults []struct {
 				Hits    int `json:",string"`
@@ -139,19 +157,19 @@ func (l life) disturb(t *testing.T, at, nth int, fault map[string]any) bool {
 		l.simulate(t, "ListFaults", map[string]any{}, &injected)
 		l.simulate(t, "ClearFaults", map[string]any{}, &struct{}{})
 		hit := injected.Faults[0]
-		wasHit = hit.Hits > 0
-		if !wasHit && err != nil {
-			t.Fatalf("%s without a disturbance: %v", step.name, err)
+		isHit = hit.Hits > 0
+		if !isHit && failure != nil {
+			t.Fatalf("%s without a disturbance: %v", step.name, failure)
 		}
 		l.complete(t, step, id)
 		if end := l.state(t, l.controller.volumes[id].number); end != step.end {
-			t.Errorf("%s, disturbed at %d, %s: %v; repeated, it leaves %+v and not %+v", step.name, nth, hit.LastHit, err, end, step.end)
+			t.Errorf("%s, disturbed at %d, %s: %v; repeated, it leaves %+v and not %+v", step.name, nth, hit.LastHit, failure, end, step.end)
 		}
 	}
 	if _, err := l.controller.ControllerUnpublishVolume(t.Context(), &csi.ControllerUnpublishVolumeRequest{VolumeId: id}); err != nil {
 		t.Fatal(err)
 	}
-	return wasHit
+	return isHit, failure
 }
 
 // complete repeats a call until it succeeds, as kubelet does, while csi-proxy may be starting again.

@@ -39,6 +39,7 @@ pub(crate) fn test() -> Result<Summary, Error> {
     let mut sum = Summary::default();
     if !on_windows {
         sum += over_sockets(&source)?;
+        sum += node_plugins::unit_tests();
         sum += node_plugins::test(&[])?;
         sum += simtest()?;
     }
@@ -53,7 +54,7 @@ pub(crate) fn disturbed_plugins() -> Result<Summary, Error> {
         return Ok(Summary::skipped("disturbed node plugins", "go is not installed, or this is Windows"));
     }
     test::simulator()?;
-    node_plugins::test(&["-run=TestARepeatedCall", "-every-call"])
+    node_plugins::test(&["-run=TestARepeatedCall", "-timeout=60m", "-every-call"])
 }
 
 fn over_sockets(source: &Path) -> Result<Summary, Error> {
@@ -86,13 +87,16 @@ pub(crate) fn generate_stubs() -> Result<(), Error> {
     process::must_succeed(stubs.args(["run", "--package", "csi-proxy-sim-client", "--example", "go_stubs"]))
 }
 
-/// Tests the Go module for driver authors with its example. csi-proxy-sim has been built.
+/// Tests the Go module for driver authors and its example. csi-proxy-sim has been built.
 fn simtest() -> Result<Summary, Error> {
     generate_stubs()?;
-    let mut go = Command::new("go");
-    go.current_dir(workspace::root().join("sim/simtest/example")).args(["test", "-v", "-count=1", "."]);
-    go.env("CSI_PROXY_SIM", workspace::target().join("debug").join(windows::SIMULATOR));
-    Ok(Summary::of_tests(&mut go))
+    let mut sum = Summary::default();
+    for module in ["sim/simtest", "sim/simtest/example"] {
+        let mut go = Command::new("go");
+        go.current_dir(workspace::root().join(module)).args(["test", "-v", "-count=1", "."]);
+        sum += Summary::of_tests(go.env("CSI_PROXY_SIM", workspace::target().join("debug").join(windows::SIMULATOR)));
+    }
+    Ok(sum)
 }
 
 fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {

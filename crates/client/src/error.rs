@@ -57,7 +57,7 @@ pub enum ErrorKind {
     Cancelled,
     /// The deadline of the call has passed. The node finishes any change that it has begun.
     DeadlineExceeded,
-    /// The node lacks memory, disk space or another resource for the call.
+    /// gRPC itself refused the call, for example because a message is too large.
     ResourceExhausted,
     /// The daemon could not be reached, is overloaded or stopping, or the connection to it broke during the call.
     Unavailable,

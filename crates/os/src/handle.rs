@@ -89,9 +89,14 @@ impl Open {
         Self { access, share: Share::all(), disposition: Disposition::Open, options }
     }
 
+    /// Returns the parameters that create a file or directory with full sharing.
+    pub const fn new(access: Access, options: Options) -> Self {
+        Self { access, share: Share::all(), disposition: Disposition::Create, options }
+    }
+
     /// Returns the parameters that create a directory with full sharing.
     pub const fn new_directory(access: Access) -> Self {
-        Self { access, share: Share::all(), disposition: Disposition::Create, options: Options::DIRECTORY }
+        Self::new(access, Options::DIRECTORY)
     }
 }
 

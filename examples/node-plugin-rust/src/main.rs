@@ -14,9 +14,10 @@ use std::path::PathBuf;
 use clap::Parser;
 use csi_proxy_client::Client;
 use tonic::codegen::http;
+use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::{Code, Status};
-use tower::util::MapResponseLayer;
+use tower::ServiceExt as _;
 
 use identity::Identity;
 use node::Node;
@@ -74,8 +75,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         tokio::spawn(Server::builder().add_service(registration).serve_with_incoming(kubelet));
     }
     eprintln!("{DRIVER_NAME} serves {}", flags.endpoint);
+    let log = tower::layer::layer_fn(|routes: Routes| {
+        tower::service_fn(move |request: http::Request<tonic::body::Body>| {
+            let (rpc, routes) = (request.uri().path().to_owned(), routes.clone());
+            async move { routes.oneshot(request).await.inspect(|response| log_failure(&rpc, response.headers())) }
+        })
+    });
     Server::builder()
-        .layer(MapResponseLayer::new(log_failure))
+        .layer(log)
         .add_service(IdentityServer::new(Identity { client: client.clone() }))
         .add_service(NodeServer::new(Node { client, id: flags.node_id }))
         .serve_with_incoming_shutdown(connections, async { drop(tokio::signal::ctrl_c().await) })
@@ -84,11 +91,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Logs a call that fails. Requests are not logged, since they may have secrets.
-fn log_failure<B>(response: http::Response<B>) -> http::Response<B> {
-    if let Some(status) = Status::from_header_map(response.headers()).filter(|status| status.code() != Code::Ok) {
+fn log_failure(rpc: &str, headers: &http::HeaderMap) {
+    if let Some(status) = Status::from_header_map(headers).filter(|status| status.code() != Code::Ok) {
         let call = status.metadata().get("csi-proxy-request-id").and_then(|number| number.to_str().ok());
         let call = call.map(|number| format!(" (call {number} in the log of csi-proxy)")).unwrap_or_default();
-        eprintln!("{:?}: {}{call}", status.code(), status.message());
+        eprintln!("{rpc}: {:?}: {}{call}", status.code(), status.message());
     }
-    response
 }

@@ -64,7 +64,7 @@ impl node_server::Node for Node {
         let on_disk = volumes.list_volumes_on_disk(disk, None).await?;
         let [volume] = on_disk.as_slice() else {
             let found = on_disk.len();
-            return Err(Status::failed_precondition(format!("disk {disk} has {found} volumes and not one")));
+            return Err(Status::failed_precondition(format!("disk {disk} has {found} volumes, expected 1")));
         };
         if !volumes.is_volume_formatted(volume).await? {
             volumes.format_volume(volume).await?;
@@ -169,8 +169,10 @@ impl node_server::Node for Node {
         let disk = volumes.get_disk_number_from_volume_id(&volume).await?;
         // The file system is somewhat smaller than the disk; the capacity is that of the disk.
         let size = disks.get_disk_stats(disk).await?.cast_signed();
-        if size < request.capacity_range.map_or(0, |range| range.required_bytes) {
-            return Err(Status::failed_precondition(format!("disk {disk} has only {size} bytes yet")));
+        let requested = request.capacity_range.map_or(0, |range| range.required_bytes);
+        if size < requested {
+            let reason = format!("disk {disk} has {size} of {requested} bytes: the controller has not grown it");
+            return Err(Status::failed_precondition(reason));
         }
         Ok(Response::new(NodeExpandVolumeResponse { capacity_bytes: size }))
     }

@@ -1,4 +1,4 @@
-//! The layer between drivers and the daemon: faults of RPCs, what the Go program does otherwise, and recording.
+//! The layer between drivers and the daemon: faults of RPCs, the differences of the Go program, and recording.
 //!
 //! The layer sees HTTP/2 requests and the simulated node, and nothing of the operations. No crate of `crates/` knows of it.
 
@@ -19,17 +19,17 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::SendRequest;
 use hyper::{Request, Response, Uri};
 use tokio::sync::Notify;
-use tokio_util::task::TaskTracker;
 use tonic::Status;
 use tonic::body::Body;
 
-use crate::control::{self, Control, Injected};
+use crate::control::{self, Control};
 use crate::control_api::fault::Action;
 use answer::Answer;
+use like_go::Imitation;
 
 pub(crate) use like_go::GoVersion;
 pub(crate) use recorder::Recorder;
-pub(crate) use relay::Layered;
+pub(crate) use relay::{Connections, Layered};
 pub(crate) use tcp::serve as serve_tcp;
 
 /// What the layer does to calls.
@@ -38,8 +38,6 @@ pub(crate) struct Layer {
     /// The version of the Go program to imitate.
     pub(crate) go_version: Option<GoVersion>,
     pub(crate) recorder: Option<Recorder>,
-    /// The connections of clients, which pass the last answers on when the daemon has stopped.
-    pub(crate) connections: TaskTracker,
 }
 
 impl Layer {
@@ -58,13 +56,16 @@ impl Layer {
         let data = body.to_bytes();
         let message = rpc.request_json(&data);
         let call = rpc.call(&message);
-        let mut faults = self.control.faults_of(true);
-        faults.retain(|injected| injected.fault.chooses(&call));
-
-        if let Some(status) = self.disturb(&faults, &call, false, cut).await {
+        if rpc.is_of_driver()
+            && let Some(status) = self.disturb(&call, false, cut).await
+        {
             return status.into_http();
         }
-        let imitation = self.go_version.map(|version| version.before(&self.control.sim, &rpc.name, &message));
+        let version = self.go_version.filter(|_| rpc.is_of_driver());
+        let imitation = version.map(|version| version.before(&self.control.sim, &rpc.name, &message));
+        if let Some(status) = imitation.as_ref().and_then(Imitation::refusal) {
+            return status.into_http();
+        }
         let request = Request::from_parts(head, Body::new(Full::new(data)));
         let answered = match send(&mut daemon, request, cut).await {
             Ok(response) => Answer::read(response).await,
@@ -80,16 +81,19 @@ impl Layer {
         if let Some(recorder) = &self.recorder {
             recorder.record(rpc, message, &answer);
         }
-        match self.disturb(&faults, &call, true, cut).await {
-            Some(status) => status.into_http(),
-            None => answer.into_response(),
-        }
+        let status = if rpc.is_of_driver() { self.disturb(&call, true, cut).await } else { None };
+        status.map_or_else(|| answer.into_response(), Status::into_http)
     }
 
-    /// Lets the faults happen, before or after the daemon has answered. Returns the status that the call fails with, if one
-    /// makes it fail.
-    async fn disturb(&self, faults: &[Arc<Injected>], call: &Call, after: bool, cut: &Notify) -> Option<Status> {
-        for injected in faults.iter().filter(|injected| injected.request.after == after) {
+    /// Lets the faults of a driver's call happen, before or after the daemon has answered. Returns the status that the call
+    /// fails with, if one makes it fail: the faults after that one do not count the call.
+    async fn disturb(&self, call: &Call, after: bool, cut: &Notify) -> Option<Status> {
+        let mut faults = self.control.faults_of(true);
+        faults.retain(|injected| injected.request.after == after);
+        for injected in faults {
+            if !injected.fault.chooses(call) {
+                continue;
+            }
             injected.fault.hit(call);
             let span = match injected.request.action.as_ref()? {
                 Action::Status(requested) => return Some(control::status(requested)),
@@ -103,7 +107,7 @@ impl Layer {
                     self.control.crash.notify_one();
                     pending().await
                 }
-                // A primitive's.
+                // fault_request refuses the code of a primitive for an RPC.
                 Action::Code(_) => continue,
             };
             let wait = injected.wait(span);

@@ -15,7 +15,6 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
-use tokio_util::task::TaskTracker;
 use tonic_health::ServingStatus;
 use transport::address::Address;
 use transport::listener::Listener;
@@ -23,7 +22,7 @@ use transport::listener::Listener;
 use crate::backend::SimulatedNode;
 use crate::control::{self, Control, Restart};
 use crate::flags::SimFlags;
-use crate::layer::{self, Layer, Layered, Recorder};
+use crate::layer::{self, Connections, Layer, Layered, Recorder};
 
 /// How long a run of the daemon waits at its end for threads that wait for the simulated Windows. No client gets their
 /// answers.
@@ -51,9 +50,7 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     mut out: impl Write,
 ) -> Result<(), Box<dyn Error>> {
     let SimFlags { go_version, listen, versions, record, is_direct, .. } = flags;
-    if *is_direct && (record.is_some() || go_version.is_some()) {
-        return Err("-direct leaves nothing of -record and -like-go: omit it".into());
-    }
+    check_combinations(flags)?;
     let mut daemon_flags = flags.daemon.clone();
     // The Go program gives a second user the access of the first.
     daemon_flags.node.share_smb_mappings |= go_version.is_some();
@@ -65,14 +62,18 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     let recorder = recorder.map_err(|error| format!("cannot record calls: {error}"))?;
     // A state that cannot be written is an error now, not at the end.
     control.save()?;
-    let layer =
-        Layer { control: Arc::clone(&control), go_version: *go_version, recorder, connections: TaskTracker::new() };
+    let layer = Layer { control: Arc::clone(&control), go_version: *go_version, recorder };
     let layer = (!is_direct).then(|| Arc::new(layer));
-    let layered = |address: &Address, listener| Layered { listener, address: address.clone(), layer: layer.clone() };
+    let layered = |address: &Address, listener, connections: &Connections| Layered {
+        listener,
+        address: address.clone(),
+        layer: layer.clone(),
+        connections: connections.clone(),
+    };
     let is_open = |address: &Address| versions.is_empty() || versions.iter().any(|row| row.pipe() == address.name());
     let mut endpoints = open()?;
     let address = crate::control_api::address(&endpoints.location);
-    let bind = || Ok(layered(&address, Some((endpoints.bind)(&address)?)));
+    let bind = || Ok(layered(&address, Some((endpoints.bind)(&address)?), &Connections::default()));
     let control_runtime = serve_control(Arc::clone(&control), bind)?;
     let set_health = |status| {
         let set = control.health.set_service_status("", status);
@@ -89,7 +90,7 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     }
     if !versions.is_empty() {
         let names: Vec<_> = versions.iter().map(|row| format!("{}/{}", row.group.name(), row.version)).collect();
-        let _ = writeln!(out, "open, of those that follow, only {}", names.join(", "));
+        let _ = writeln!(out, "-api-versions opens only {}", names.join(", "));
     }
     if control.state.is_some() {
         let control = Arc::clone(&control);
@@ -97,7 +98,7 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     }
     tracing::info!(address = address.to_string(), "serving the control API of the simulated node");
 
-    let mut starting: Option<Restart> = None;
+    let mut starting = Vec::new();
     loop {
         // An earlier run may have ended while it crashed.
         pin!(control.crash.notified()).enable();
@@ -106,31 +107,31 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
         let backend = Backend { os: Arc::clone(&process) as _, name: name.clone(), is_this_node: false };
         let runtime = daemon::runtime()?;
         let Endpoints { location, mut bind, services } = endpoints;
+        let connections = Connections::default();
         let bind = |address: &Address| {
             let listener = is_open(address).then(|| bind(address)).transpose()?;
-            Ok(layered(address, listener))
+            Ok(layered(address, listener, &connections))
         };
         let layered_endpoints = Endpoints { location, bind, services };
         let ready = || {
             set_health(ServingStatus::Serving);
-            if let Some(restart) = starting.take() {
-                restart.done();
-            }
+            starting.drain(..).for_each(Restart::done);
             Ok(())
         };
         let end = runtime.block_on(async {
-            tokio::select! {
+            let end = tokio::select! {
                 served = daemon::until_signalled(&daemon_flags, backend, layered_endpoints, &mut out, ready) => {
-                    if let Some(layer) = &layer {
-                        layer.connections.close();
-                        // A client that does not read its answer does not keep the program.
-                        let _ = timeout(LAST_ANSWERS, layer.connections.wait()).await;
-                    }
                     End::Stopped(served)
                 }
                 Some(restart) = requests.recv() => End::Restart(restart),
                 () = control.crash.notified() => End::Crashed,
+            };
+            if !matches!(end, End::Stopped(_)) {
+                connections.cut();
             }
+            // A client that does not read its answer does not keep the program.
+            let _ = timeout(LAST_ANSWERS, connections.ended()).await;
+            end
         });
         match end {
             End::Stopped(served) => {
@@ -143,7 +144,7 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
                 set_health(ServingStatus::NotServing);
                 end_run(runtime, &process, &run);
                 restart_node(&control.sim, &restart);
-                starting = Some(restart);
+                starting.push(restart);
             }
             End::Crashed => {
                 set_health(ServingStatus::NotServing);
@@ -153,6 +154,17 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
         }
         endpoints = open()?;
     }
+}
+
+/// Refuses flags of which one would have no effect beside the other.
+fn check_combinations(flags: &SimFlags) -> Result<(), &'static str> {
+    if flags.is_direct && (flags.record.is_some() || flags.go_version.is_some()) {
+        return Err("-direct cannot be combined with -record or -like-go: connections then bypass both");
+    }
+    if !flags.versions.is_empty() && flags.daemon.groupless_pipes {
+        return Err("-api-versions cannot be combined with -groupless-pipes, which have all groups");
+    }
+    Ok(())
 }
 
 /// Writes the node to its file after changes, as long as the program runs.

@@ -2,27 +2,40 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Output};
 
 const ACTION: &str = include_str!("../../../.github/actions/csi-proxy-sim/action.yml");
 
+/// Runs the script with a program, and without an address of releases.
+fn install(program: &str, folder: &Path) -> Output {
+    let (_, script) = ACTION.split_once("below RUNNER_TEMP\n").expect("a script");
+    Command::new("bash")
+        .args(["-eo", "pipefail", "-c", script])
+        .env("PROGRAM", program)
+        .env("RELEASES", "")
+        .env("RUNNER_TEMP", folder)
+        .env("GITHUB_PATH", folder.join("path"))
+        .env("GITHUB_ENV", folder.join("environment"))
+        .output()
+        .expect("bash")
+}
+
 #[test]
 fn the_action_installs_a_local_program_for_the_steps_that_follow() {
-    let (_, script) = ACTION.split_once("below RUNNER_TEMP\n").expect("a script");
     let folder = tempfile::tempdir().expect("a folder");
-    let [path, environment] = ["path", "environment"].map(|name| folder.path().join(name));
-    let output = Command::new("bash")
-        .args(["-eo", "pipefail", "-c", script])
-        .env("PROGRAM", env!("CARGO_BIN_EXE_csi-proxy-sim"))
-        .env("RUNNER_TEMP", folder.path())
-        .env("GITHUB_PATH", &path)
-        .env("GITHUB_ENV", &environment)
-        .output()
-        .expect("bash");
+    let output = install(env!("CARGO_BIN_EXE_csi-proxy-sim"), folder.path());
     assert!(output.status.success(), "{output:?}");
-    let added = fs::read_to_string(path).expect("the PATH");
-    let set = fs::read_to_string(environment).expect("the environment");
+    let added = fs::read_to_string(folder.path().join("path")).expect("the PATH");
+    let set = fs::read_to_string(folder.path().join("environment")).expect("the environment");
     let program = set.trim().strip_prefix("CSI_PROXY_SIM=").expect("the variable");
     assert_eq!(program, format!("{}/csi-proxy-sim", added.trim()));
     assert!(Command::new(program).arg("version").status().expect("a process").success());
+}
+
+#[test]
+fn the_action_says_that_it_needs_a_path_as_long_as_there_is_no_release() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = install("", folder.path());
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("no release"), "{output:?}");
 }

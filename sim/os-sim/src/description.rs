@@ -91,8 +91,8 @@ pub struct DiskDescription {
     /// The GPT identifier of the disk, whose first eight digits are the signature of an MBR. Default: a generated one.
     /// Windows leaves the second of two disks with one signature offline.
     pub signature: Option<Uuid>,
-    /// The number of a disk that is described earlier, or is attached, with whose signature, partitions and files this disk
-    /// begins: as a restored snapshot or a clone does.
+    /// The number of an earlier disk, or of an attached one, of which this disk is a copy: signature, partitions and files, as
+    /// after restoring a snapshot.
     #[serde(skip_serializing)]
     pub copy_of: Option<u32>,
     /// The file system on the volume, such as `NTFS`. On a raw disk a file system that Windows does not know, such as `ext4`.

@@ -281,7 +281,6 @@ impl State {
             }
         };
         self.check_writable(fs)?;
-        let time = self.time_of_day();
         let file_system = self.file_system_mut(fs)?;
         // Finding the free space takes time, because it sums up all files. An empty file does not need it.
         if !data.is_empty() && file_system.allocated(data.len()) > file_system.free() {
@@ -290,7 +289,6 @@ impl State {
         let file = file_system.record_mut(file)?;
         let Body::File(content) = &mut file.body else { return Err(OsError::ACCESS_DENIED) };
         data.clone_into(content);
-        file.written = time;
         Ok(())
     }
 

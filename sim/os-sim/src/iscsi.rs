@@ -292,16 +292,6 @@ impl Iscsi {
         self.initiator.sessions.iter().any(|other| target(other) == target(session))
     }
 
-    /// Sets the initiator's secret for mutual CHAP, of 12 to 16 bytes. Longer secrets need IPsec, which is not simulated.
-    fn set_secret(&mut self, secret: Secret) -> OsResult<()> {
-        match secret.expose().len() {
-            ..12 => return Err(OsError::ISDSC_SHORT_CHAP_SECRET),
-            12..=16 => self.initiator.secret = Some(secret),
-            17.. => return Err(OsError::ISDSC_INVALID_CHAP_SECRET),
-        }
-        Ok(())
-    }
-
     fn is_favourite(&self, session: &Session) -> bool {
         self.initiator.favourites.iter().any(|known| known.is_like(session))
     }

@@ -184,7 +184,7 @@ impl Sim {
 
     /// Formats a volume with NTFS, as another program does. Its files are lost. Returns false if the volume does not exist.
     pub fn format(&self, volume: Uuid) -> bool {
-        let ntfs = FormatArguments { volume, kind: "NTFS".to_owned(), label: String::new(), cluster_size: None };
+        let ntfs = FormatArguments { volume, kind: "NTFS".to_owned(), cluster_size: None };
         self.with(|state| state.format(&ntfs) == 0)
     }
 

@@ -97,9 +97,6 @@ pub struct Mapping {
     /// Whether Windows restores the mapping after a restart, with stored credentials.
     #[serde(skip, default = "quantity::yes")]
     pub persistent: bool,
-    /// The status that WMI reports.
-    #[serde(skip)]
-    pub status: Status,
     /// Whether it requires encryption.
     #[serde(default)]
     pub privacy: bool,
@@ -110,16 +107,6 @@ pub struct Mapping {
     /// How many times the user's password had changed when the mapping was created.
     #[serde(skip)]
     changes: u64,
-}
-
-/// `MSFT_SmbGlobalMapping.Status`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Status {
-    /// Connected.
-    Ok = 0,
-    /// Disconnected. The next use connects it again.
-    #[default]
-    Disconnected = 2,
 }
 
 impl User {
@@ -255,30 +242,20 @@ impl Smb {
 
     /// Opens the share of `remote` (`\\host\share`, with or without a path behind it) and returns the identity of its tree.
     ///
-    /// On Windows this takes [`Self::answer_time`]. Using a disconnected mapping connects it again.
-    pub fn open(&mut self, remote: &str) -> OsResult<Uuid> {
+    /// On Windows this takes [`Self::answer_time`].
+    pub fn open(&self, remote: &str) -> OsResult<Uuid> {
         let (host, share) = split(remote).ok_or(OsError::BAD_NET_NAME)?;
         let is_on_share = |mapping: &Mapping| split(&mapping.remote) == Some((host.clone(), share.clone()));
-        let mapping = self.mappings.iter().position(is_on_share);
         // Windows opens a share that is not mapped through any session with its server.
-        let session = mapping.or_else(|| self.mappings.iter().position(|mapping| mapping.is_to(&host)));
-        let opened = self.log_on(&host, session).and_then(|guest| {
-            let share = self.server(&host).and_then(|server| server.share(&share)).ok_or(OsError::BAD_NET_NAME)?;
-            if guest && !share.guest { Err(OsError::LOGON_FAILURE) } else { Ok(share.tree) }
-        });
-        let status = match opened {
-            Ok(_) => Some(Status::Ok),
-            Err(OsError::BAD_NETPATH) => Some(Status::Disconnected),
-            Err(_) => None,
-        };
-        if let (Some(mapping), Some(status)) = (mapping, status) {
-            self.mappings[mapping].status = status;
-        }
-        opened
+        let session = self.mappings.iter().find(|mapping| is_on_share(mapping));
+        let session = session.or_else(|| self.mappings.iter().find(|mapping| mapping.is_to(&host)));
+        let guest = self.log_on(&host, session)?;
+        let share = self.server(&host).and_then(|server| server.share(&share)).ok_or(OsError::BAD_NET_NAME)?;
+        if guest && !share.guest { Err(OsError::LOGON_FAILURE) } else { Ok(share.tree) }
     }
 
-    /// Changes the password of `user` on `host`. Mappings with the old password fail from then on, but their status does not
-    /// change. Returns false if the server or the user does not exist.
+    /// Changes the password of `user` on `host`. Mappings with the old password fail from then on. Returns
+    /// false if the server or the user does not exist.
     pub fn rotate(&mut self, host: &str, user: &str, password: &str) -> bool {
         let server = self.servers.iter_mut().find(|server| server.host.eq_ignore_ascii_case(host));
         let Some(user) = server.and_then(|server| server.users.iter_mut().find(|known| known.is(user))) else {
@@ -292,10 +269,7 @@ impl Smb {
     /// Restarts the node: keeps the persistent mappings, which connect at their first use.
     pub fn reboot(&mut self) {
         self.mappings.retain(|mapping| mapping.persistent);
-        for mapping in &mut self.mappings {
-            mapping.status = Status::Disconnected;
-            mapping.restored = true;
-        }
+        self.mappings.iter_mut().for_each(|mapping| mapping.restored = true);
     }
 
     fn create(&mut self, arguments: Arguments<'_>) -> OsResult<Returned> {
@@ -307,7 +281,7 @@ impl Smb {
             Some(text) => Some(split_credential(text.expose()).ok_or(OsError::INVALID_PARAMETER)?),
         };
         let (user, password) = credential.unzip();
-        let mapping = Mapping { remote, user, persistent, status: Status::Ok, privacy, restored: false, changes: 0 };
+        let mapping = Mapping { remote, user, persistent, privacy, restored: false, changes: 0 };
         Ok(created("CreatedMapping", self.map(mapping, password)?))
     }
 
@@ -353,10 +327,9 @@ impl Smb {
     }
 
     /// Logs on to `host` as the user of `session`. Returns whether the logon is as a guest.
-    fn log_on(&self, host: &str, session: Option<usize>) -> OsResult<bool> {
+    fn log_on(&self, host: &str, session: Option<&Mapping>) -> OsResult<bool> {
         let server = self.server(host).filter(|server| server.reachable).ok_or(OsError::BAD_NETPATH)?;
-        let mapping = session.map(|position| &self.mappings[position]);
-        let Some((mapping, name)) = mapping.and_then(|mapping| Some((mapping, mapping.user.as_deref()?))) else {
+        let Some((mapping, name)) = session.and_then(|mapping| Some((mapping, mapping.user.as_deref()?))) else {
             return Ok(true);
         };
         let user = server.user(name).ok_or(OsError::LOGON_FAILURE)?;
@@ -390,25 +363,13 @@ impl Mapping {
 
     fn instance(&self) -> Instance {
         let path = ObjectPath::object(GLOBAL_MAPPING, "RemotePath", &self.remote);
-        let properties = [
-            ("LocalPath", Value::Null),
-            ("RemotePath", text(&self.remote)),
-            ("RequireIntegrity", Value::Bool(false)),
-            ("RequirePrivacy", Value::Bool(self.privacy)),
-            ("Status", Value::U32(self.status as u32)),
-            ("UseWriteThrough", Value::Bool(false)),
-        ];
+        let properties = [("RemotePath", text(&self.remote)), ("RequirePrivacy", Value::Bool(self.privacy))];
         instance(&path, properties)
     }
 }
 
 pub(crate) static METHODS: [Method; 2] = [
-    method(
-        GLOBAL_MAPPING,
-        "Create",
-        "LocalPath RemotePath Credential Persistent RequireIntegrity RequirePrivacy FullAccess DenyAccess \
-         UseWriteThrough",
-    ),
+    method(GLOBAL_MAPPING, "Create", "RemotePath Credential Persistent RequirePrivacy"),
     method(GLOBAL_MAPPING, "Remove", "Force"),
 ];
 

@@ -22,9 +22,6 @@ use crate::wmi::storage_jobs::{Job, JobResult};
 /// Identifies a device; never used twice on a node.
 pub(crate) type DeviceId = u64;
 
-/// The date at which the clock of every node starts, 2026-01-01, in 100 ns since 1601.
-const EPOCH: i64 = 134_116_992_000_000_000;
-
 /// How long a disk stays online before a policy takes it offline again.
 const POLICY_DELAY: Duration = Duration::from_millis(50);
 
@@ -127,11 +124,6 @@ impl State {
         let high = scramble(seed.wrapping_mul(2));
         let low = scramble(seed.wrapping_mul(2) + 1);
         uuid::Builder::from_random_bytes((u128::from(high) << 64 | u128::from(low)).to_be_bytes()).into_uuid()
-    }
-
-    /// Returns the date and time in 100 ns since 1601.
-    pub(crate) fn time_of_day(&self) -> i64 {
-        EPOCH + i64::try_from(self.now.as_nanos() / 100).unwrap_or(i64::MAX - EPOCH)
     }
 
     /// Schedules `event` to happen `after` from now.
@@ -360,7 +352,7 @@ impl State {
     pub(crate) fn make_file_system(&mut self, kind: &str, length: u64) -> FileSystem {
         let root = self.fresh();
         let serial = scramble(self.counter);
-        FileSystem::new(kind, serial, length, root, self.time_of_day())
+        FileSystem::new(kind, serial, length, root)
     }
 
     /// Returns all file systems, including those of detached iSCSI disks.

@@ -42,10 +42,10 @@ const ADDRESSES: [&str; 2] = ["10.240.0.4", "fe80::d4"];
 /// `SERVICE_RUNNING`.
 const RUNNING: u32 = 4;
 
-/// Returns whether a class of WMI on the node has a method, such as `MSFT_Volume.Format`.
-pub fn has_method(name: &str) -> bool {
+/// Returns the methods of the classes of WMI on the node, such as `MSFT_Volume.Format`.
+pub fn methods() -> impl Iterator<Item = String> {
     let tables = [&msft_storage::METHODS[..], &smb::METHODS, &iscsi::wmi_classes::METHODS];
-    tables.into_iter().flatten().any(|method| name.split_once('.') == Some((method.class, method.name)))
+    tables.into_iter().flatten().map(|method| format!("{}.{}", method.class, method.name))
 }
 
 impl State {
@@ -180,11 +180,7 @@ impl State {
 }
 
 fn computer_system() -> Instance {
-    let properties = [
-        ("DNSHostName", Value::Text(HOST_NAME.into())),
-        ("Domain", Value::Text("WORKGROUP".into())),
-        ("Name", Value::Text(HOST_NAME.to_uppercase())),
-    ];
+    let properties = [("DNSHostName", Value::Text(HOST_NAME.into())), ("Name", Value::Text(HOST_NAME.to_uppercase()))];
     instance(&ObjectPath::class("Win32_ComputerSystem"), properties)
 }
 

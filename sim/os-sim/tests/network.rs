@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use os::{
-    Access, CallStatus, Instance, MethodCall, Namespace, NtPath, Open, Options, Os, OsError, OsResult, U16String, Value,
-};
+use os::{CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Value};
 use os_sim::{Sim, node};
 
 const GIB: u64 = 1 << 30;
@@ -44,24 +42,6 @@ fn a_call_to_a_server_that_does_not_answer_takes_the_timeout_and_continues_after
     let added = call(&node, Namespace::Storage, "MSFT_iSCSITargetPortal", "New", &portal);
     assert_eq!(added, Err(OsError::ISDSC_CONNECTION_FAILED));
     assert_eq!(node.now() - after_server, Duration::from_secs(15));
-}
-
-#[test]
-fn the_use_of_a_mapping_changes_its_status() {
-    const OK: Option<u32> = Some(0);
-    const DISCONNECTED: Option<u32> = Some(2);
-    let node = node().smb_server("nas").share("data").user("anna", "right").build();
-    let mapping = [("RemotePath", text(r"\\nas\data")), ("Credential", text(r"NAS\\anna:right"))];
-    assert_eq!(call(&node, Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &mapping), Ok(0));
-    let status = || query(&node, Namespace::Smb, "SELECT * FROM MSFT_SmbGlobalMapping")[0].u32("Status");
-    let share = NtPath::from_win32(&U16String::from_str(r"\\nas\data"));
-    let open = || node.open(&share, &Open::existing(Access::READ_DATA, Options::empty())).map(drop);
-    node.reboot();
-    assert_eq!((status(), open(), status()), (DISCONNECTED, Ok(()), OK));
-    assert!(node.rotate_smb_password("nas", "anna", "new"));
-    assert_eq!((open(), status()), (Err(OsError::LOGON_FAILURE), OK), "Windows does not notice the new password");
-    assert!(node.set_smb_reachable("nas", false));
-    assert_eq!((open(), status()), (Err(OsError::BAD_NETPATH), DISCONNECTED));
 }
 
 fn log_in(os: &dyn Os) {

@@ -185,18 +185,6 @@ fn what_does_not_fit_together_is_refused_with_the_object() {
 }
 
 #[test]
-fn the_disks_of_clouds_are_valid() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../csi-proxy-sim/clouds");
-    let mut files = 0;
-    for file in std::fs::read_dir(folder).expect("the folder") {
-        let sim = created(&std::fs::read_to_string(file.expect("an entry").path()).expect("a file"));
-        assert!(sim.disks().len() > 2);
-        files += 1;
-    }
-    assert_eq!(files, 4);
-}
-
-#[test]
 fn the_node_files_of_the_reference_are_valid() {
     let reference = include_str!("../../csi-proxy-sim/node-file.md");
     let blocks: Vec<&str> = reference.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();

@@ -5,11 +5,14 @@ package example
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	disk "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	filesystem "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	volume "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // driver has the clients of a node's csi-proxy.
@@ -43,10 +46,12 @@ func (d driver) stage(ctx context.Context, serial, path string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.disks.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: number}); err != nil {
+	// First: the csi-proxy written in Go cannot partition an offline disk.
+	if _, err := d.disks.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: true}); err != nil {
 		return err
 	}
-	if _, err := d.disks.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: true}); err != nil {
+	// A disk that has a partition table is left as it is.
+	if _, err := d.disks.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: number}); err != nil {
 		return err
 	}
 	volumes, err := d.volumes.ListVolumesOnDisk(ctx, &volume.ListVolumesOnDiskRequest{DiskNumber: number})
@@ -55,7 +60,7 @@ func (d driver) stage(ctx context.Context, serial, path string) error {
 	}
 	// The csi-proxy written in Go may answer with an empty list.
 	if len(volumes.GetVolumeIds()) != 1 {
-		return fmt.Errorf("disk %d has %d volumes", number, len(volumes.GetVolumeIds()))
+		return fmt.Errorf("disk %d has %d volumes, expected 1", number, len(volumes.GetVolumeIds()))
 	}
 	id := volumes.GetVolumeIds()[0]
 	formatted, err := d.volumes.IsVolumeFormatted(ctx, &volume.IsVolumeFormattedRequest{VolumeId: id})
@@ -84,8 +89,7 @@ func (d driver) unstage(ctx context.Context, serial, path string) error {
 		if _, err := d.volumes.UnmountVolume(ctx, unmount); err != nil {
 			return err
 		}
-	// The code is NotFound, or Unknown from the csi-proxy written in Go. The text is guaranteed.
-	case !strings.Contains(err.Error(), "because it does not exist"):
+	case !isNotMounted(err):
 		return err
 	}
 	exists, err := d.files.PathExists(ctx, &filesystem.PathExistsRequest{Path: path})
@@ -104,4 +108,26 @@ func (d driver) unstage(ctx context.Context, serial, path string) error {
 	}
 	_, err = d.disks.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: false})
 	return err
+}
+
+// notMounted has the texts with which the csi-proxy written in Go, whose errors have no codes, says that nothing is mounted at
+// a path. Up to version 1.2, the first one is for a missing path and the second for a directory. Version 1.3 has the others.
+var notMounted = []string{
+	"because it does not exist",
+	").Target, output: , error: <nil>",
+	"not a mounted folder",
+	"The system cannot find the file specified.",
+	"The system cannot find the path specified.",
+}
+
+// isNotMounted tells whether GetVolumeIDFromTargetPath failed because no volume is mounted at the path. Code first: while
+// csi-proxy starts, its pipe is missing, and the error is Unavailable with one of these texts.
+func isNotMounted(err error) bool {
+	switch status.Code(err) {
+	case codes.NotFound:
+		return true
+	case codes.Unknown:
+		return slices.ContainsFunc(notMounted, func(text string) bool { return strings.Contains(err.Error(), text) })
+	}
+	return false
 }

@@ -1,28 +1,21 @@
 //! Starts csi-proxy-sim, a simulated Windows node, in the test of a CSI node plugin, and changes the node.
 //!
-//! ```no_run
-//! # async fn test() -> Result<(), csi_proxy_sim_client::Error> {
-//! let node = csi_proxy_sim_client::Node::start("[[disk]]\nsize = \"1 GiB\"\nserial = \"vol-1\"\n", &["-fast"]).await?;
-//! let fault = node.fail_rpc("volume/MountVolume", tonic::Code::Aborted, 1).await?;
-//! // Test the plugin with node.client(), or with the sockets in node.sockets().
-//! node.wait_for_fault(fault, 1).await?;
-//! # Ok(()) }
-//! ```
-//!
 //! The program is the one that the environment variable `CSI_PROXY_SIM` names, or the one on the PATH. It needs neither
-//! Windows nor privileges. Each node is a process of its own, so tests can run in parallel. The Go module in the same folder
-//! does the same for plugins in Go.
+//! Windows nor privileges. Each node is a process of its own, so tests can run in parallel. The README in this folder has a
+//! test to copy. The Go module in the same folder does the same for plugins in Go.
 
 pub mod control_api;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, error, fs};
+use std::{env, error, fs, thread};
 
-use csi_proxy_client::Client;
+use csi_proxy_client::{Client, DiskNumber};
 use tempfile::TempDir;
-use tonic::Code;
+use tokio::runtime;
+use tokio::time::{sleep, timeout};
+pub use tonic::Code;
 use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -31,8 +24,9 @@ use transport::address::Location;
 
 use control_api::fault::Action;
 use control_api::{
-    ClearFaultsRequest, CompareRequest, ContainerFilesClient, Fault, GetNodeRequest, InjectFaultRequest,
-    RestartRequest, RpcStatus, SimulationClient, WaitForFaultRequest,
+    AddRequest, AdvanceClockRequest, ClearFaultsRequest, CompareRequest, ContainerFilesClient, GetNodeRequest,
+    InjectFaultRequest, ListFaultsRequest, PlugDiskRequest, RestartRequest, RpcStatus, SimulationClient,
+    UnplugDiskRequest, WaitForFaultRequest,
 };
 
 /// Why a node did not start, or a change of the node failed.
@@ -41,18 +35,31 @@ pub type Error = Box<dyn error::Error + Send + Sync>;
 /// The variable that names the program.
 const PROGRAM: &str = "CSI_PROXY_SIM";
 
-/// How long the program may take until it serves.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// How long the program may take until it serves, and a fault until it has disturbed the calls that a test waits for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The file with what the program logs, which is shown if the test fails.
+const LOG: &str = "log";
 
 /// A running simulated node, which ends when this is dropped.
+///
+/// Dropping the node panics if the program has ended, and if a fault that was not cleared has disturbed no call: the test
+/// would otherwise pass without having tested anything.
 #[derive(Debug)]
 pub struct Node {
-    process: Child,
-    folder: TempDir,
     /// The control API: disks, servers, faults, the clock.
     pub simulation: SimulationClient<Channel>,
     /// What kubelet and the plugin's container do on the file system of the node.
     pub files: ContainerFilesClient<Channel>,
+    process: Process,
+}
+
+/// The program, which is killed when this is dropped, and the folder of its files and sockets.
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    folder: TempDir,
+    sockets: PathBuf,
 }
 
 impl Node {
@@ -70,33 +77,31 @@ impl Node {
         let file = folder.path().join("node.toml");
         fs::write(&file, node_file)?;
         let mut command = Command::new(program);
-        command.arg("-drain=0").arg("-node").arg(file).arg("-socket-folder").arg(sockets(&folder)).args(flags);
-        let started = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-        let mut process =
+        let sockets = folder.path().join("s");
+        command.arg("-drain=0").arg("-node").arg(file).arg("-socket-folder").arg(&sockets).args(flags);
+        let log = fs::File::create(folder.path().join(LOG))?;
+        let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
+        let child =
             started.map_err(|error| format!("cannot start {}: {error}; {PROGRAM} names it", program.display()))?;
-        let location = Location::Directory(sockets(&folder));
-        let begin = Instant::now();
+        let (location, begin) = (Location::Directory(sockets.clone()), Instant::now());
+        let mut process = Process { child, folder, sockets };
         let channel = loop {
             if let Some(channel) = serving(&location).await {
                 break channel;
             }
-            if let Some(status) = process.try_wait()? {
-                return Err(format!("csi-proxy-sim ended with {status} before it served").into());
+            if process.child.try_wait()?.is_some() || begin.elapsed() > PATIENCE {
+                return Err(format!("csi-proxy-sim does not serve: {}", process.log()).into());
             }
-            if begin.elapsed() > PATIENCE {
-                process.kill()?;
-                return Err("csi-proxy-sim does not serve".into());
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            sleep(Duration::from_millis(5)).await;
         };
         // A node file has the contents of the node's files, without a limit.
         let simulation = SimulationClient::new(channel.clone()).max_decoding_message_size(usize::MAX);
-        Ok(Self { process, folder, simulation, files: ContainerFilesClient::new(channel) })
+        Ok(Self { simulation, files: ContainerFilesClient::new(channel), process })
     }
 
     /// Returns the folder of the sockets, which have the names of the pipes.
     pub fn sockets(&self) -> PathBuf {
-        sockets(&self.folder)
+        self.process.sockets.clone()
     }
 
     /// Returns a client of the node's csi-proxy.
@@ -105,31 +110,44 @@ impl Node {
     }
 
     /// Makes an RPC, such as `volume/MountVolume`, `volume/v1/MountVolume` or `volume/*`, fail with a code so many times.
-    /// Returns the id of the fault.
-    pub async fn fail_rpc(&self, rpc: &str, code: Code, count: u64) -> Result<u64, Error> {
+    pub async fn fail_rpc(&self, rpc: &str, code: Code, count: u64) -> Result<Fault, Error> {
         let status = RpcStatus { code: u32::try_from(code as i32)?, message: String::new() };
-        self.inject(Fault { count, ..rpc_fault(rpc, Action::Status(status)) }).await
+        self.inject(control_api::Fault { count, ..rpc_fault(rpc, Action::Status(status)) }).await
     }
 
-    /// Injects a fault of any kind, and returns its id.
-    pub async fn inject(&self, fault: Fault) -> Result<u64, Error> {
+    /// Injects a fault of any kind.
+    pub async fn inject(&self, fault: control_api::Fault) -> Result<Fault, Error> {
         let request = InjectFaultRequest { fault: Some(fault) };
-        Ok(self.simulation.clone().inject_fault(request).await?.into_inner().id)
+        let id = self.simulation.clone().inject_fault(request).await?.into_inner().id;
+        Ok(Fault { simulation: self.simulation.clone(), id })
     }
 
-    /// Waits until a fault has disturbed this many calls. A call that is held counts when it begins to wait.
-    pub async fn wait_for_fault(&self, id: u64, hits: u64) -> Result<(), Error> {
-        self.simulation.clone().wait_for_fault(WaitForFaultRequest { id, hits }).await?;
+    /// Adds the disks, servers, services and files of a node file, and returns the numbers of the disks.
+    pub async fn add(&self, node_file: &str) -> Result<Vec<DiskNumber>, Error> {
+        let request = AddRequest { node_file: node_file.to_owned(), undetected: false };
+        let added = self.simulation.clone().add(request).await?.into_inner();
+        Ok(added.disk_numbers.into_iter().map(DiskNumber).collect())
+    }
+
+    /// Unplugs a disk without warning, and returns its handle for [`Self::plug`].
+    pub async fn unplug(&self, disk: DiskNumber) -> Result<u64, Error> {
+        Ok(self.simulation.clone().unplug_disk(UnplugDiskRequest { disk_number: disk.0 }).await?.into_inner().handle)
+    }
+
+    /// Plugs an unplugged disk in again, with what is on it, and returns its number, which may differ from its former one.
+    pub async fn plug(&self, handle: u64) -> Result<DiskNumber, Error> {
+        let request = PlugDiskRequest { handle, undetected: false };
+        Ok(DiskNumber(self.simulation.clone().plug_disk(request).await?.into_inner().disk_number))
+    }
+
+    /// Advances the clock of the node: what takes time on the node ends sooner.
+    pub async fn advance_clock(&self, span: Duration) -> Result<(), Error> {
+        let milliseconds = u64::try_from(span.as_millis())?;
+        self.simulation.clone().advance_clock(AdvanceClockRequest { milliseconds }).await?;
         Ok(())
     }
 
-    /// Removes a fault, and releases the calls that wait for it.
-    pub async fn clear_fault(&self, id: u64) -> Result<(), Error> {
-        self.simulation.clone().clear_faults(ClearFaultsRequest { id }).await?;
-        Ok(())
-    }
-
-    /// Restarts the node, with other disk numbers if a seed for them is given.
+    /// Restarts the node. With a seed, each disk except disk 0 gets the number of another one: at least two are needed.
     pub async fn restart(&self, renumber: Option<u64>) -> Result<(), Error> {
         let (renumber_disks, seed) = (renumber.is_some(), renumber.unwrap_or_default());
         self.simulation.clone().restart(RestartRequest { daemon_only: false, renumber_disks, seed }).await?;
@@ -142,7 +160,7 @@ impl Node {
     }
 
     /// Returns how the node differs from an earlier [`Self::node_file`], a line for each mount, link, SMB mapping, session,
-    /// directory and online disk that was left behind.
+    /// directory and online disk that was left behind. Disks are compared by number, so the numbers must not have changed.
     pub async fn differences(&self, node_file: String) -> Result<Vec<String>, Error> {
         let request = CompareRequest { node_file, with_data: false };
         Ok(self.simulation.clone().compare(request).await?.into_inner().differences)
@@ -151,20 +169,75 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // An error means that it has ended already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        if thread::panicking() {
+            return;
+        }
+        let location = Location::Directory(self.sockets());
+        // The runtime of the test cannot wait here.
+        let faults = thread::spawn(move || -> Result<_, Error> {
+            runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+                let channel = control_api::connect(&location).await?;
+                Ok(SimulationClient::new(channel).list_faults(ListFaultsRequest {}).await?.into_inner().faults)
+            })
+        });
+        let faults = faults.join().expect("no panic").expect("csi-proxy-sim lists its faults");
+        let missed = faults.iter().find(|fault| fault.hits == 0);
+        assert!(missed.is_none(), "a fault has disturbed no call: {missed:?}");
     }
 }
 
-fn sockets(folder: &TempDir) -> PathBuf {
-    folder.path().join("s")
+impl Process {
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // An error means that it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if thread::panicking() {
+            eprint!("The log of csi-proxy-sim:\n{}", self.log());
+        }
+    }
+}
+
+/// A fault that was injected.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    simulation: SimulationClient<Channel>,
+    id: u64,
+}
+
+impl Fault {
+    /// Waits until the fault has disturbed this many calls. A call that is held counts when it begins to wait.
+    pub async fn wait(&self, hits: u64) -> Result<(), Error> {
+        let request = WaitForFaultRequest { id: self.id, hits };
+        match timeout(PATIENCE, self.simulation.clone().wait_for_fault(request)).await {
+            Ok(answer) => answer.map(drop).map_err(Error::from),
+            Err(_) => Err(format!("the fault has disturbed only {} of {hits} calls", self.hits().await?).into()),
+        }
+    }
+
+    /// Returns how many calls the fault has disturbed.
+    pub async fn hits(&self) -> Result<u64, Error> {
+        let faults = self.simulation.clone().list_faults(ListFaultsRequest {}).await?.into_inner().faults;
+        Ok(faults.iter().find(|fault| fault.id == self.id).ok_or("the fault was cleared")?.hits)
+    }
+
+    /// Removes the fault, and releases the calls that it holds or delays. Returns how many calls it has disturbed.
+    pub async fn clear(self) -> Result<u64, Error> {
+        let hits = self.hits().await?;
+        self.simulation.clone().clear_faults(ClearFaultsRequest { id: self.id }).await?;
+        Ok(hits)
+    }
 }
 
 /// Returns a fault of an RPC: a status, a cut connection, a delay, a hold until the fault is cleared, or a crash, which needs
 /// a `count`. The other fields choose the calls.
-pub fn rpc_fault(rpc: &str, action: Action) -> Fault {
-    Fault { rpc: rpc.to_owned(), action: Some(action), ..Fault::default() }
+pub fn rpc_fault(rpc: &str, action: Action) -> control_api::Fault {
+    control_api::Fault { rpc: rpc.to_owned(), action: Some(action), ..control_api::Fault::default() }
 }
 
 /// Returns a connection to the control API of the csi-proxy-sim that serves in `location`, if all of its endpoints are open.

@@ -103,6 +103,11 @@ impl TestVolume {
     pub fn open(&self, os: &dyn Os, access: Access) -> OsResult<Box<dyn Handle>> {
         os.open(&NtPath::volume(self.id), &Open::existing(access, Options::empty()))
     }
+
+    /// Opens the root directory of the volume.
+    pub fn open_root(&self, os: &dyn Os, access: Access) -> OsResult<Box<dyn Handle>> {
+        os.open(&NtPath::volume_root(self.id), &Open::existing(access, Options::empty()))
+    }
 }
 
 /// A disk that was disconnected.

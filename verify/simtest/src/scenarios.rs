@@ -42,6 +42,10 @@ pub struct State {
     pub build: fn() -> Sim,
 }
 
+const fn state(name: &'static str, build: fn() -> Sim) -> State {
+    State { name, build }
+}
+
 /// Makes a request. Its arguments may depend on the node.
 pub type MakeRequest = fn(&Sim) -> Box<dyn Request>;
 

@@ -9,6 +9,11 @@ use crate::summary::Summary;
 use crate::windows::driver::Node;
 use crate::{Error, workspace};
 
+/// Runs the unit tests of the plugin in Go.
+pub(super) fn unit_tests() -> Summary {
+    Summary::of_tests(Command::new("go").current_dir(go_source()).args(["test", "-count=1", "-v", "."]))
+}
+
 /// Builds the plugins and tests them with Unix sockets. csi-proxy-sim has been built.
 pub(super) fn test(flags: &[&str]) -> Result<Summary, Error> {
     let Some(go) = build_go("")? else { return Ok(Summary::failed("the example node plugin in Go does not build")) };
@@ -50,12 +55,16 @@ fn source() -> PathBuf {
     workspace::root().join("verify/node-plugins")
 }
 
+fn go_source() -> PathBuf {
+    workspace::root().join("examples/node-plugin-go")
+}
+
 /// Builds the plugin in Go for a system, or for this one if no system is given. Returns `None` if that fails.
 fn build_go(system: &str) -> Result<Option<PathBuf>, Error> {
     let name = if system == "windows" { "node-plugin.exe" } else { "node-plugin" };
     let program = workspace::target().join("go").join(name);
     let mut go = Command::new("go");
-    go.current_dir(workspace::root().join("examples/node-plugin-go")).args(["build", "-o"]).arg(&program).arg(".");
+    go.current_dir(go_source()).args(["build", "-o"]).arg(&program).arg(".");
     if !system.is_empty() {
         go.env("CGO_ENABLED", "0").env("GOOS", system).env("GOARCH", "amd64");
     }

@@ -1,12 +1,13 @@
 //! What a CSI node plugin for disks calls. Kubelet repeats each function until it succeeds, also after a failure or a crash
 //! of csi-proxy at any point.
 
-use std::error::Error;
-
 use csi_proxy_client::{Client, DiskNumber, DiskState, ErrorKind, Symlink, VolumeId, VolumeStats};
 
+/// Why kubelet must repeat a call. A server of gRPC needs futures that another thread can continue.
+pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
+
 /// Stages, publishes, unpublishes and unstages a disk of csi-proxy-sim's built-in node.
-pub(crate) async fn run(client: &Client) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn run(client: &Client) -> Result<(), Error> {
     let serial = "vol0123456789abcdef0_00000001.";
     let staging = r"C:\var\lib\kubelet\plugins\kubernetes.io\csi\example\globalmount";
     let target = r"C:\var\lib\kubelet\pods\1f0c2a\volumes\kubernetes.io~csi\example\mount";
@@ -21,7 +22,7 @@ pub(crate) async fn run(client: &Client) -> Result<(), Box<dyn Error>> {
 }
 
 /// NodeStageVolume: formats the disk with this serial number if it is new, and mounts its volume at `staging`.
-pub(crate) async fn stage(client: &Client, serial: &str, staging: &str) -> Result<VolumeStats, Box<dyn Error>> {
+pub(crate) async fn stage(client: &Client, serial: &str, staging: &str) -> Result<VolumeStats, Error> {
     let (disks, volumes) = (client.disk(), client.volume());
     disks.rescan().await?;
     let disk = find_disk(client, serial).await?.ok_or_else(|| format!("no disk has the serial number {serial}"))?;
@@ -32,7 +33,7 @@ pub(crate) async fn stage(client: &Client, serial: &str, staging: &str) -> Resul
     disks.partition_disk(disk).await?;
     let on_disk = volumes.list_volumes_on_disk(disk, None).await?;
     let [volume] = on_disk.as_slice() else {
-        return Err(format!("disk {disk} has {} volumes and not one", on_disk.len()).into());
+        return Err(format!("disk {disk} has {} volumes, expected 1", on_disk.len()).into());
     };
     if !volumes.is_volume_formatted(volume).await? {
         volumes.format_volume(volume).await?;
@@ -51,7 +52,7 @@ pub(crate) async fn stage(client: &Client, serial: &str, staging: &str) -> Resul
 }
 
 /// NodePublishVolume: creates a link to the staged volume at `target`.
-pub(crate) async fn publish(client: &Client, staging: &str, target: &str) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn publish(client: &Client, staging: &str, target: &str) -> Result<(), Error> {
     let files = client.filesystem();
     let staged = mounted_at(client, staging).await?.ok_or_else(|| format!("no volume is staged at {staging}"))?;
     if files.path_exists(target).await? {
@@ -68,7 +69,7 @@ pub(crate) async fn publish(client: &Client, staging: &str, target: &str) -> Res
 }
 
 /// NodeUnpublishVolume: removes the link at `target`, and nothing that it leads to.
-pub(crate) async fn unpublish(client: &Client, target: &str) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn unpublish(client: &Client, target: &str) -> Result<(), Error> {
     if client.filesystem().path_exists(target).await? {
         client.filesystem().rmdir(target).await?;
     }
@@ -77,7 +78,7 @@ pub(crate) async fn unpublish(client: &Client, target: &str) -> Result<(), Box<d
 
 /// NodeUnstageVolume: unmounts the volume and takes its disk offline, so that it can be detached. Kubelet removes the
 /// directory.
-pub(crate) async fn unstage(client: &Client, serial: &str, staging: &str) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn unstage(client: &Client, serial: &str, staging: &str) -> Result<(), Error> {
     let volumes = client.volume();
     let disk = find_disk(client, serial).await?;
     if let Some(volume) = mounted_at(client, staging).await? {
@@ -94,7 +95,7 @@ pub(crate) async fn unstage(client: &Client, serial: &str, staging: &str) -> Res
 }
 
 /// Returns the one disk with exactly this serial number.
-async fn find_disk(client: &Client, serial: &str) -> Result<Option<DiskNumber>, Box<dyn Error>> {
+async fn find_disk(client: &Client, serial: &str) -> Result<Option<DiskNumber>, Error> {
     let ids = client.disk().list_disk_ids().await?;
     let found = ids.iter().filter(|(_, ids)| ids.serial_number.trim() == serial);
     match found.map(|(disk, _)| *disk).collect::<Vec<_>>()[..] {
@@ -106,7 +107,7 @@ async fn find_disk(client: &Client, serial: &str) -> Result<Option<DiskNumber>, 
 }
 
 /// Returns the volume that is mounted at a path or that a link at this path leads to.
-async fn mounted_at(client: &Client, path: &str) -> Result<Option<VolumeId>, Box<dyn Error>> {
+async fn mounted_at(client: &Client, path: &str) -> Result<Option<VolumeId>, Error> {
     match client.volume().get_volume_id_from_target_path(path).await {
         Ok(volume) => Ok(Some(volume)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

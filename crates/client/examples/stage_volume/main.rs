@@ -4,12 +4,11 @@
 mod calls;
 
 use std::env;
-use std::error::Error;
 
 use csi_proxy_client::Client;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<(), calls::Error> {
     let client = match env::args_os().nth(1) {
         Some(folder) => Client::builder().socket_folder(folder).build(),
         None => Client::new(),

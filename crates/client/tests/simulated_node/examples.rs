@@ -1,6 +1,5 @@
 //! The examples run on the simulated node. Kubelet repeats calls, so each step is repeated, also after faults and crashes.
 
-use std::error::Error;
 use std::sync::Arc;
 
 use csi_proxy_client::{Client, Credentials, DiskNumber, DiskState};
@@ -44,7 +43,7 @@ enum Step {
 const STEPS: [Step; 4] = [Step::Stage, Step::Publish, Step::Unpublish, Step::Unstage];
 
 impl Step {
-    async fn run(self, client: &Client) -> Result<(), Box<dyn Error>> {
+    async fn run(self, client: &Client) -> Result<(), stage_volume::Error> {
         match self {
             Self::Stage => stage_volume::stage(client, SERIAL, STAGING).await.map(drop),
             Self::Publish => stage_volume::publish(client, STAGING, TARGET).await,

@@ -1,6 +1,6 @@
 //! The creation of symbolic links.
 
-use os::{Access, Disposition, Handle, Open, Options, OsError, OsResult, Share, U16Str};
+use os::{Access, Handle, Open, Options, OsError, OsResult, U16Str};
 
 use crate::devices::{Link, reparse_point};
 use crate::error::{Kind, OperationError, OperationResult};
@@ -59,9 +59,7 @@ fn is_refusal(code: OsError) -> bool {
 /// moment, its target would be created.
 fn create_empty(entry: &EntryRef, options: Options) -> OsResult<Box<dyn Handle>> {
     let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES;
-    let options = options | Options::REPARSE_POINT;
-    let how = Open { access, share: Share::all(), disposition: Disposition::Create, options };
-    entry.parent().open_child(entry.leaf(), &how)
+    entry.parent().open_child(entry.leaf(), &Open::new(access, options | Options::REPARSE_POINT))
 }
 
 /// Returns the error of a link that could not be created.

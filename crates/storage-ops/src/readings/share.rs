@@ -9,7 +9,8 @@ use crate::error_class::ErrorClass;
 use crate::node::run::Run;
 use crate::types::UncPath;
 
-/// An attempt that took this long has waited for a server that does not answer. A stale session fails at once.
+/// An attempt that failed after this time has waited for a server that does not answer (SMB-25). Assumed: a stale session fails
+/// at once. If Windows waits for it too, the request fails, and its repetition uses a new session.
 const ONE_TIME_OUT: Duration = Duration::from_secs(5);
 
 /// Why a mapped share cannot be read.
@@ -37,22 +38,26 @@ fn is_evidence(code: OsError) -> bool {
 /// Reads the share and the directory on it that `remote` names. It suffices if one of them can be read.
 ///
 /// Makes up to three attempts: a refusal leads to the removal of the mapping, which breaks the open files of other
-/// pods, so a single error, which may be transient, is not enough. An outage that took a time-out removes no mapping and
-/// is told at once.
+/// pods, so a single error, which may be transient, is not enough. An attempt that has waited for the server is the last one:
+/// an outage removes no mapping.
 pub(crate) fn read(run: Run<'_>, remote: &UncPath) -> Result<(), Unreadable> {
-    let attempt = |share_only| list(run.os(), remote, share_only);
-    let begin = run.clock().now();
-    let Err(first) = attempt(true) else { return Ok(()) };
-    if ErrorClass::ServerUnreachable.contains(first) && run.clock().now() >= begin + ONE_TIME_OUT {
-        return Err(Unreadable::Other(first));
-    }
-    match attempt(false) {
+    let attempt = |share_only| {
+        let begin = run.clock().now();
+        match list(run.os(), remote, share_only) {
+            Err(code) if ErrorClass::ServerUnreachable.contains(code) && run.clock().now() >= begin + ONE_TIME_OUT => {
+                Err(Unreadable::Other(code))
+            }
+            outcome => Ok(outcome),
+        }
+    };
+    let Err(first) = attempt(true)? else { return Ok(()) };
+    match attempt(false)? {
         Ok(()) => return Ok(()),
         // The user is not allowed to list the share, but the server reports that the directory does not exist.
         Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) if first == OsError::ACCESS_DENIED => return Ok(()),
         Err(_) => {}
     }
-    let Err(last) = attempt(true) else { return Ok(()) };
+    let Err(last) = attempt(true)? else { return Ok(()) };
     let is_refused = |code: OsError| ErrorClass::CredentialsRefused.contains(code);
     // The code that explains why the mapping is kept. A single refusal of the credentials does not remove a mapping.
     let named = if is_refused(last) { first } else { last };

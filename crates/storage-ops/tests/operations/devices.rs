@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use crate::automount::returning;
 use crate::setup::{
-    GIB, NoProbe, ONE, PARTITION, add_partition, failing, failing_once, node_on, ntfs, probed, refused, set_online,
-    traced, volume_on,
+    GIB, NoProbe, ONE, PARTITION, add_partition, failing, node_on, ntfs, probed, refused, set_online, traced, volume_on,
 };
 use faults::{Call, Fault, FaultAction, Probe, Race, When};
 use os::abi::ControlCode;
@@ -212,13 +211,6 @@ fn a_path_in_wmi_that_leads_to_another_disk_is_refused() {
     .among(|call| call.primitive == "open" && call.object.contains("scsi#disk"));
     let error = probed(&sim, swapped).run(&PARTITION).unwrap_err();
     assert!(sim.disk(1).unwrap().layout == "raw" && sim.disk(2).unwrap().layout == "raw", "{error}");
-}
-
-#[test]
-fn the_size_of_a_disk_is_returned_although_reading_is_denied() {
-    let sim = os_sim::node().disk(GIB).build();
-    let denied = failing_once("open", OsError::ACCESS_DENIED);
-    assert_eq!(probed(&sim, denied).run(&GetDiskStats { disk: ONE }).unwrap(), GIB);
 }
 
 /// Removes disk 1 before the first call of `primitive`.

@@ -2,7 +2,7 @@
 
 use crate::setup::{
     KUBELET, contents, exists, is_link, link, mkdir, mount, mounted_at, node_on, ntfs, path, probed, refused, rmdir,
-    volume_on,
+    unmount, volume_on,
 };
 use faults::{Fault, FaultAction, When};
 use os_sim::FileKind;
@@ -391,7 +391,12 @@ fn contract_15_rmdir_and_unmount_of_a_stale_mount_point_succeed() {
     for force in [false, true] {
         let sim = ntfs().mounted(r"C:\var\lib\kubelet\plugins\v").build();
         let node = node_on(&sim);
+        let volume = volume_on(&node, 1);
         sim.detach_disk(1);
+        if force {
+            node.run(&unmount(volume, r"\plugins\v")).unwrap();
+            assert!(!sim.external().is_link(r"C:\var\lib\kubelet\plugins\v"));
+        }
         node.run(&rmdir(r"\plugins\v", force)).unwrap();
         assert!(!sim.external().exists(r"C:\var\lib\kubelet\plugins\v"));
     }

@@ -1,11 +1,11 @@
 //! Tests of the operations on the iSCSI initiator.
 
-use crate::setup::{GIB, NoProbe, failing, failing_once, layered, node_on, probed, provider, refused, traced};
+use crate::setup::{GIB, NoProbe, both, failing, failing_once, layered, node_on, probed, provider, refused, traced};
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use faults::{Fault, FaultAction, Layer, Race, When};
+use faults::{Fault, FaultAction, Layer, Probe, Race, When};
 use os::{
     Access, CallStatus, Instance, MethodCall, Namespace, NtPath, Open, Options, Os, OsError, OsResult, Returned, Time,
     Value, Wmi,
@@ -86,9 +86,7 @@ fn contract_30_connecting_and_disconnecting_twice_succeeds_and_an_unconnected_ta
     let iqn = plain();
     let disks = GetTargetDisks { portal: portal(), iqn: iqn.clone() };
     refused(&node, &disks, Kind::NotFound);
-    node.run(&AddTargetPortal { portal: portal() }).unwrap();
-    node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
-    assert!(node.run(&disks).unwrap().is_empty());
+    assert!(discovered(&sim).run(&disks).unwrap().is_empty());
     for _ in 0..2 {
         node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
     }
@@ -154,18 +152,15 @@ fn connecting_a_target_returns_as_soon_as_its_disks_have_arrived() {
 #[test]
 fn a_persistent_session_is_not_restored_after_it_was_disconnected() {
     const UNREGISTER: &str = "wmi call MSFT_iSCSISession.Unregister";
-    for persistent in [false, true] {
+    for registrations in 0..3 {
         let sim = sim();
-        let (node, trace) = traced(&sim, NoProbe);
-        let iqn = plain();
-        node.run(&AddTargetPortal { portal: portal() }).unwrap();
-        node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
-        node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
-        if persistent {
+        let (_, disconnect) = connected(&sim, NoProbe);
+        for _ in 0..registrations {
             provider(&sim, "SELECT * FROM MSFT_iSCSISession", "Register", &[]);
         }
-        node.run(&DisconnectTarget { portal: portal(), iqn }).unwrap();
-        assert_eq!(trace.counts().of(UNREGISTER), u64::from(persistent));
+        let (node, trace) = traced(&sim, NoProbe);
+        node.run(&disconnect).unwrap();
+        assert_eq!(trace.counts().of(UNREGISTER), registrations);
         sim.reboot();
         assert_eq!(sim.disks().len(), 1);
     }
@@ -183,11 +178,10 @@ fn a_portal_that_does_not_answer_is_not_left_behind() {
     }
 }
 
-/// Returns a node that is connected to [`PLAIN`], with this fault.
-fn connected(sim: &Sim, fault: Fault) -> (Node, DisconnectTarget) {
-    let node = discovered(sim);
-    node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
-    (probed(sim, fault), DisconnectTarget { portal: portal(), iqn: plain() })
+/// Returns a node that is connected to [`PLAIN`], with this probe.
+fn connected(sim: &Sim, probe: impl Probe + 'static) -> (Node, DisconnectTarget) {
+    discovered(sim).run(&connect(PLAIN, Authentication::None, "")).unwrap();
+    (probed(sim, probe), DisconnectTarget { portal: portal(), iqn: plain() })
 }
 
 const CONNECT: &str = "wmi call MSFT_iSCSITarget.Connect";
@@ -207,7 +201,7 @@ fn a_session_that_is_busy_for_a_while_ends() {
 #[test]
 fn a_session_whose_disk_stays_open_is_reported_and_kept() {
     let sim = sim();
-    let (node, disconnect) = connected(&sim, failing("none", OsError::GEN_FAILURE));
+    let (node, disconnect) = connected(&sim, NoProbe);
     let how = Open::existing(Access::GENERIC_READ, Options::empty());
     let disk = sim.open(&NtPath::disk(1), &how).unwrap();
     let error = refused(&node, &disconnect, Kind::FailedPrecondition);
@@ -235,21 +229,9 @@ fn a_target_that_another_program_connects_or_disconnects_first_is_no_error() {
 }
 
 #[test]
-fn a_session_that_was_registered_twice_is_not_restored_after_it_was_disconnected() {
-    let sim = sim();
-    let (node, disconnect) = connected(&sim, failing("none", OsError::GEN_FAILURE));
-    for _ in 0..2 {
-        provider(&sim, "SELECT * FROM MSFT_iSCSISession", "Register", &[]);
-    }
-    node.run(&disconnect).unwrap();
-    sim.reboot();
-    assert_eq!(sim.disks().len(), 1);
-}
-
-#[test]
 fn both_sessions_of_a_target_are_disconnected_after_a_restart() {
     let sim = sim();
-    let (node, disconnect) = connected(&sim, failing("none", OsError::GEN_FAILURE));
+    let (node, disconnect) = connected(&sim, NoProbe);
     for _ in 0..2 {
         provider(&sim, "SELECT * FROM MSFT_iSCSISession", "Register", &[]);
     }
@@ -278,8 +260,7 @@ fn a_portal_that_another_program_has_added_is_kept_if_the_request_was_not_starte
         let other = sim.clone();
         let adding = Race::before(0, move || node_on(&other).run(&AddTargetPortal { portal: portal() }).unwrap())
             .among(|call| call.primitive == NEW);
-        let probes: Vec<std::sync::Arc<dyn faults::Probe>> =
-            vec![std::sync::Arc::new(adding), std::sync::Arc::new(failing(NEW, code))];
+        let probes = both(adding, failing(NEW, code));
         refused(&probed(&sim, probes), &AddTargetPortal { portal: portal() }, Kind::Unavailable);
         assert_eq!(node_on(&sim).run(&ListTargetPortals).unwrap(), [portal()]);
     }
@@ -318,10 +299,8 @@ impl Layer for NoConnections {
 #[test]
 fn a_connected_target_without_sessions_is_not_reported_as_disconnected() {
     let sim = sim();
-    let node = discovered(&sim);
-    node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
+    let (node, disconnect) = connected(&sim, NoProbe);
     let without = layered(&sim, NoSessions);
-    let disconnect = DisconnectTarget { portal: portal(), iqn: plain() };
     let error = refused(&without, &disconnect, Kind::FailedPrecondition);
     assert!(error.to_string().contains("no session"), "{error}");
     node.run(&disconnect).unwrap();
@@ -363,9 +342,13 @@ fn disconnect_at(address: &str) -> DisconnectTarget {
     DisconnectTarget { portal: at(address), iqn: plain() }
 }
 
-/// Returns the sizes of the disks.
 fn disks_at(node: &Node, address: &str) -> Vec<u64> {
-    let disks = node.run(&GetTargetDisks { portal: at(address), iqn: plain() }).unwrap();
+    sizes_of(node, at(address))
+}
+
+/// Returns the sizes of the disks.
+fn sizes_of(node: &Node, portal: TargetPortal) -> Vec<u64> {
+    let disks = node.run(&GetTargetDisks { portal, iqn: plain() }).unwrap();
     disks.into_iter().map(|disk| node.run(&GetDiskStats { disk }).unwrap()).collect()
 }
 
@@ -467,7 +450,7 @@ fn a_portal_that_is_given_by_name_is_compared_by_its_port() {
 #[test]
 fn a_session_without_a_connection_is_ended_but_not_used() {
     let sim = sim();
-    let (_, disconnect) = connected(&sim, failing("none", OsError::GEN_FAILURE));
+    let (_, disconnect) = connected(&sim, NoProbe);
     let without = layered(&sim, NoConnections { is_connected: true });
     let error = refused(&without, &connect(PLAIN, Authentication::None, ""), Kind::FailedPrecondition);
     assert!(error.to_string().contains("without a connection"), "{error}");
@@ -516,7 +499,7 @@ fn an_object_that_windows_does_not_find_by_its_key_is_looked_up() {
 #[test]
 fn the_disks_of_a_session_are_listed_after_its_portal_was_removed() {
     let sim = sim();
-    let (node, _) = connected(&sim, failing("none", OsError::GEN_FAILURE));
+    let (node, _) = connected(&sim, NoProbe);
     node.run(&RemoveTargetPortal { portal: portal() }).unwrap();
     let disks = GetTargetDisks { portal: portal(), iqn: plain() };
     assert_eq!(node.run(&disks).unwrap().len(), 1);
@@ -532,8 +515,7 @@ fn a_target_is_connected_through_another_port_of_the_address_of_a_known_portal()
     let node = discovered(&sim);
     let other = TargetPortal::parse("10.0.0.5", 3261).unwrap();
     node.run(&ConnectTarget { portal: other.clone(), ..connect(PLAIN, Authentication::None, "") }).unwrap();
-    let disks = node.run(&GetTargetDisks { portal: other.clone(), iqn: plain() }).unwrap();
-    assert_eq!(disks.into_iter().map(|disk| node.run(&GetDiskStats { disk }).unwrap()).collect::<Vec<_>>(), [2 * GIB]);
+    assert_eq!(sizes_of(&node, other.clone()), [2 * GIB]);
     // The session belongs to its own port.
     assert_eq!(disks_at(&node, "10.0.0.5"), [0; 0]);
     let error = refused(&node, &connect_at("10.0.0.5"), Kind::FailedPrecondition);

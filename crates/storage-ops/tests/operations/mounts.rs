@@ -136,10 +136,12 @@ fn contract_24_unmounting_a_write_protected_volume_succeeds() {
 
 #[test]
 fn a_failed_flush_and_a_missing_volume_have_their_own_errors() {
-    let sim = ntfs().build();
-    let volume = volume_on(&node_on(&sim), 1);
-    let broken = failing("flush", OsError::IO_DEVICE);
-    let error = refused(&probed(&sim, broken), &WriteVolumeCache { volume }, Kind::FailedPrecondition);
+    let sim = ntfs().mounted(MOUNT).build();
+    let (volume, before) = (volume_on(&node_on(&sim), 1), sim.snapshot());
+    let broken = probed(&sim, failing("flush", OsError::IO_DEVICE));
+    refused(&broken, &unmount(volume, MOUNT), Kind::FailedPrecondition);
+    assert_eq!(sim.snapshot(), before, "the volume stays mounted");
+    let error = refused(&broken, &WriteVolumeCache { volume }, Kind::FailedPrecondition);
     assert!(error.to_string().contains(": the cache of the volume could not be written to its disk: "), "{error}");
     assert_eq!(error.code(), Some(OsError::IO_DEVICE));
     sim.detach_disk(1);

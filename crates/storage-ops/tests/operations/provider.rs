@@ -494,12 +494,3 @@ fn a_volume_whose_file_system_the_provider_cannot_resize_is_left_unchanged() {
     assert_eq!(error.code(), Some(OsError(42009)), "{error}");
     assert_eq!(sim.snapshot(), before);
 }
-
-#[test]
-fn a_formatted_volume_has_no_label() {
-    let (sim, volume) = raw_volume();
-    node_on(&sim).run(&FormatVolume { volume }).unwrap();
-    let found = sim.process().wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Volume", Time(Duration::MAX));
-    let found = found.unwrap();
-    assert!(!found.is_empty() && found.iter().all(|volume| volume.text("FileSystemLabel") == Some("")), "{found:?}");
-}

@@ -141,6 +141,11 @@ pub(crate) fn probed(sim: &Sim, probe: impl Probe + 'static) -> Node {
     Node::new(Arc::new(Probed::new(sim.process(), probe)), Config::default())
 }
 
+/// Returns two probes as one.
+pub(crate) fn both(first: impl Probe + 'static, second: impl Probe + 'static) -> Vec<Arc<dyn Probe>> {
+    vec![Arc::new(first), Arc::new(second)]
+}
+
 /// Returns a node on `sim` with `probe` at each primitive call, and a trace of the calls.
 pub(crate) fn traced(sim: &Sim, probe: impl Probe + 'static) -> (Node, Arc<Trace>) {
     let trace = Arc::new(Trace::recording());

@@ -2,21 +2,14 @@
 
 use std::sync::Mutex;
 
-use crate::setup::{NoProbe, failing, map, map_at, mapped, node_on, probed, refused, traced};
+use crate::setup::{NoProbe, both, failing, map, map_at, mapped, node_on, probed, refused, traced};
+use crate::smb_states::{mapped_sim, sim, unmap};
 use faults::{Call, Fault, FaultAction, Probe, When};
 use os::{Access, NtPath, Open, Options, Os as _, OsError, U16String};
 use os_sim::Sim;
-use storage_ops::{Config, Kind, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, UncPath};
+use storage_ops::{Kind, NewSmbGlobalMapping, Node};
 
 const LINK: &str = r"C:\var\lib\kubelet\plugins\share";
-
-fn sim() -> Sim {
-    os_sim::node().smb_server("files").share("one").share("two").user(r"domain\user", "pw").user("other", "pw2").build()
-}
-
-fn unmap(remote: &str) -> RemoveSmbGlobalMapping {
-    RemoveSmbGlobalMapping { remote: UncPath::parse(remote).unwrap() }
-}
 
 #[test]
 fn contract_28_a_share_is_mapped_once_and_go_reads_the_link_to_it() {
@@ -42,27 +35,6 @@ fn contract_28_wrong_credentials_and_unknown_shares_are_errors_with_their_codes(
     let error = refused(&node, &map(r"\\unknown\one", r"domain\user", "pw"), Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::BAD_NETPATH));
     assert_eq!(sim.snapshot(), before);
-}
-
-#[test]
-fn contract_28_another_user_of_a_readable_mapping_is_refused_with_advice() {
-    let sim = sim();
-    let node = node_on(&sim);
-    node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
-    let error = refused(&node, &map(r"\\files\one\x", r"domain\other", "pw2"), Kind::FailedPrecondition);
-    assert!(error.to_string().contains("one user per share"), "{error}");
-    let shared = Node::new(sim.process(), Config::default().with(|c| c.share_smb_mappings = true));
-    shared.run(&map(r"\\files\one", r"domain\other", "pw2")).unwrap();
-}
-
-#[test]
-fn contract_28_another_user_on_the_same_server_is_explained() {
-    let sim = sim();
-    let node = node_on(&sim);
-    node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
-    let error = refused(&node, &map(r"\\files\two", r"domain\other", "pw2"), Kind::FailedPrecondition);
-    assert!(error.to_string().contains("one user per server"), "{error}");
-    assert_eq!(error.code(), Some(os::OsError::SESSION_CREDENTIAL_CONFLICT));
 }
 
 #[test]
@@ -106,9 +78,7 @@ fn contract_29_a_sub_path_removes_the_mapping_of_its_share_and_an_unmapped_share
 #[test]
 fn contract_29_the_password_is_in_no_error_trace_or_dump() {
     let sim = sim();
-    let trace = std::sync::Arc::new(faults::Trace::recording());
-    let probed = faults::Probed::new(sim.process(), std::sync::Arc::clone(&trace));
-    let node = Node::new(std::sync::Arc::new(probed), Config::default());
+    let (node, trace) = traced(&sim, NoProbe);
     let mapping = map(r"\\files\one", r"domain\user", "hunter2hunter2");
     let error = refused(&node, &mapping, Kind::PermissionDenied);
     let records = format!("{:?}", trace.take());
@@ -122,35 +92,16 @@ fn contract_29_the_password_is_in_no_error_trace_or_dump() {
 
 #[test]
 fn contract_28_a_single_error_does_not_remove_a_mapping() {
-    let sim = sim();
-    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
+    let sim = mapped_sim();
     let before = sim.snapshot();
     for nth in 0..3 {
-        for code in [os::OsError::IO_DEVICE, os::OsError::BAD_NETPATH, os::OsError::LOGON_FAILURE] {
-            let verdict = faults::FaultAction::Fail(code);
-            let fault = faults::Fault::at(nth, faults::When::Before, verdict)
+        for code in [OsError::IO_DEVICE, OsError::BAD_NETPATH, OsError::LOGON_FAILURE] {
+            let fault = Fault::at(nth, When::Before, FaultAction::Fail(code))
                 .among(|call| call.object.to_lowercase().contains(r"unc\files\one"));
-            let probed = faults::Probed::new(sim.process(), fault);
-            let node = Node::new(std::sync::Arc::new(probed), Config::default());
-            node.run(&map(r"\\files\one\missing", r"domain\user", "pw")).unwrap();
+            probed(&sim, fault).run(&map(r"\\files\one\missing", r"domain\user", "pw")).unwrap();
             assert_eq!(sim.snapshot(), before, "{code:?} at {nth}");
         }
     }
-}
-
-#[test]
-fn contract_28_a_long_outage_does_not_remove_a_mapping() {
-    let sim = sim();
-    let node = node_on(&sim);
-    node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
-    sim.set_smb_reachable("files", false);
-    // The first attempt makes Windows report the mapping as disconnected.
-    for _ in 0..3 {
-        refused(&node, &map(r"\\files\one", r"domain\user", "pw"), Kind::FailedPrecondition);
-        assert_eq!(mapped(&sim), [r"\\files\one"]);
-    }
-    sim.set_smb_reachable("files", true);
-    node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
 }
 
 /// Fails each attempt to open the share with `at_share`, and each attempt to open a path below it with `below`.
@@ -183,47 +134,17 @@ fn map_again(sim: &Sim, at_share: OsError, below: OsError) -> (Result<(), storag
     (outcome, removed == 1)
 }
 
-fn mapped_before() -> Sim {
-    let sim = sim();
-    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
-    sim
-}
-
 #[test]
 fn contract_28_a_mapping_is_healthy_if_listing_is_denied_and_the_directory_is_reported_missing() {
     for missing in [OsError::FILE_NOT_FOUND, OsError::PATH_NOT_FOUND] {
-        let (outcome, replaced) = map_again(&mapped_before(), OsError::ACCESS_DENIED, missing);
+        let (outcome, replaced) = map_again(&mapped_sim(), OsError::ACCESS_DENIED, missing);
         outcome.unwrap();
         assert!(!replaced, "{missing:?}");
         // To a user that it does not know, the server does not report whether a directory exists.
-        let (outcome, replaced) = map_again(&mapped_before(), OsError::LOGON_FAILURE, missing);
+        let (outcome, replaced) = map_again(&mapped_sim(), OsError::LOGON_FAILURE, missing);
         outcome.unwrap();
         assert!(replaced, "{missing:?}");
     }
-}
-
-#[test]
-fn a_nul_character_in_the_user_or_the_password_is_refused_without_a_call() {
-    let sim = sim();
-    for (user, password) in [("us\0er", "pw"), ("user", "p\0w")] {
-        let (node, trace) = traced(&sim, NoProbe);
-        refused(&node, &map(r"\\files\one", user, password), Kind::InvalidArgument);
-        assert_eq!(trace.take().len(), 0);
-    }
-}
-
-#[test]
-fn contract_28_after_a_restart_a_second_share_is_refused_with_the_mapping_to_remove() {
-    let sim = mapped_before();
-    sim.reboot();
-    let node = node_on(&sim);
-    let second = map(r"\\files\two", r"domain\user", "pw");
-    let error = refused(&node, &second, Kind::FailedPrecondition);
-    assert_eq!(error.code(), Some(OsError::SESSION_CREDENTIAL_CONFLICT));
-    assert!(error.to_string().contains(r"remove those that no pod uses (\\files\one)"), "{error}");
-    assert_eq!(mapped(&sim), [r"\\files\one"], "a readable mapping is never removed");
-    node.run(&unmap(r"\\files\one")).unwrap();
-    node.run(&second).unwrap();
 }
 
 #[test]
@@ -299,7 +220,7 @@ fn contract_28_the_user_of_a_mapping_that_was_not_created_is_forgotten_and_a_con
 
 #[test]
 fn contract_28_a_readable_mapping_is_read_once() {
-    let sim = mapped_before();
+    let sim = mapped_sim();
     let (node, trace) = traced(&sim, NoProbe);
     node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
     let opens = trace.take().into_iter().filter(|record| record.call.primitive == "open");
@@ -310,11 +231,8 @@ fn contract_28_a_readable_mapping_is_read_once() {
 fn contract_28_a_link_that_cannot_be_created_is_the_reported_error_even_if_the_mapping_cannot_be_removed() {
     const REMOVE: &str = "wmi call MSFT_SmbGlobalMapping.Remove";
     let sim = sim();
-    let probes: Vec<std::sync::Arc<dyn Probe>> = vec![
-        std::sync::Arc::new(failing("control FSCTL_SET_REPARSE_POINT", OsError::DISK_FULL)),
-        std::sync::Arc::new(failing(REMOVE, OsError::WBEM_FAILED)),
-    ];
-    let node = probed(&sim, probes);
+    let link = failing("control FSCTL_SET_REPARSE_POINT", OsError::DISK_FULL);
+    let node = probed(&sim, both(link, failing(REMOVE, OsError::WBEM_FAILED)));
     let error = refused(&node, &map_at(r"\\files\one", r"domain\user", "pw", LINK), Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::DISK_FULL));
 }

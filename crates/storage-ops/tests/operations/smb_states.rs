@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use faults::{Call, FaultAction, Probe, Probed};
+use faults::{Call, FaultAction, Probe};
 use os::{Access, Handle, NtPath, Open, Options, Os as _, OsError, U16Str, U16String};
 use os_sim::Sim;
 use storage_ops::{Config, Error, Kind, Node, RemoveSmbGlobalMapping, UncPath};
 
-use crate::setup::{NoProbe, failing, failing_once, map, mapped, node_on, probed, refused, traced};
+use crate::setup::{NoProbe, both, failing, failing_once, map, mapped, node_on, probed, refused, traced};
 
 const USER: &str = r"domain\user";
 const ONE: &str = r"\\files\one";
@@ -20,16 +20,16 @@ const TWO: &str = r"\\files\two";
 const OUTAGES: [u32; 17] = [51, 53, 55, 59, 64, 71, 121, 1225, 1231, 1232, 1236, 1256, 1311, 1130, 1450, 31, 4711];
 const KEY: &str = r"SOFTWARE\csi-proxy\SmbMappingsSinceStartOfWindows";
 
-fn sim() -> Sim {
+pub(crate) fn sim() -> Sim {
     os_sim::node().smb_server("files").share("one").share("two").user(USER, "pw").user("other", "pw2").build()
 }
 
-fn unmap(remote: &str) -> RemoveSmbGlobalMapping {
+pub(crate) fn unmap(remote: &str) -> RemoveSmbGlobalMapping {
     RemoveSmbGlobalMapping { remote: UncPath::parse(remote).unwrap() }
 }
 
 /// Returns a node on which `ONE` is mapped.
-fn mapped_sim() -> Sim {
+pub(crate) fn mapped_sim() -> Sim {
     let sim = sim();
     node_on(&sim).run(&map(ONE, USER, "pw")).unwrap();
     sim
@@ -194,8 +194,9 @@ fn a_new_password_counts_once_its_mapping_was_made_again() {
 fn another_user_of_a_readable_mapping_is_refused_until_windows_restarts() {
     let sim = mapped_sim();
     let other = map(ONE, r"domain\other", "pw2");
-    for user in [&other, &map(ONE, "", "")] {
-        refused(&node_on(&sim), user, Kind::FailedPrecondition);
+    for user in [&other, &map(r"\\files\one\x", r"domain\other", "pw2"), &map(ONE, "", "")] {
+        let error = refused(&node_on(&sim), user, Kind::FailedPrecondition);
+        assert!(error.to_string().contains("one user per share"), "{error}");
     }
     let shared = Node::new(sim.process(), Config::default().with(|c| c.share_smb_mappings = true));
     shared.run(&other).unwrap();
@@ -238,8 +239,7 @@ fn an_outage_or_an_unknown_error_keeps_a_mapping_from_before_the_start() {
     // A single attempt fails with a code of an outage, the others with one for which the mapping would be replaced.
     for (first, others, named) in [(53, 5, 5), (53, 67, 67), (4711, 1326, 4711)] {
         let sim = restarted_sim();
-        let probes: Vec<Arc<dyn Probe>> =
-            vec![Arc::new(FailingOpens::first(1, first)), Arc::new(FailingOpens::all(others))];
+        let probes = both(FailingOpens::first(1, first), FailingOpens::all(others));
         let error = refused(&probed(&sim, probes), &map(ONE, USER, "pw"), Kind::FailedPrecondition);
         assert_eq!((error.code(), mapped(&sim)), (Some(OsError(named)), vec![ONE.to_owned()]));
     }
@@ -276,7 +276,7 @@ fn a_share_that_is_missing_only_during_a_failover_keeps_its_mapping() {
         assert_eq!(trace.counts().of("wmi call MSFT_SmbGlobalMapping.Remove"), 0, "{opens}");
     }
     // The server answers with another code afterwards.
-    let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(FailingOpens::first(8, 67)), Arc::new(FailingOpens::all(1326))];
+    let probes = both(FailingOpens::first(8, 67), FailingOpens::all(1326));
     let error = refused(&probed(&sim, probes), &map(ONE, USER, "pw"), Kind::FailedPrecondition);
     assert_eq!((error.code(), mapped(&sim)), (Some(OsError::LOGON_FAILURE), vec![ONE.to_owned()]));
 }
@@ -306,9 +306,15 @@ fn a_mapping_that_cannot_be_read_is_kept() {
 fn an_outage_of_the_server_of_a_mapping_costs_one_time_out() {
     let sim = mapped_sim();
     sim.set_smb_reachable("files", false);
-    let begin = sim.now();
-    refused(&node_on(&sim), &map(ONE, USER, "pw"), Kind::FailedPrecondition);
-    assert_eq!(sim.now(), begin + Duration::from_secs(30));
+    // The first attempts may fail at once, because of the stale session.
+    for at_once in 0..=2 {
+        let (node, begin) = (probed(&sim, FailingOpens::first(at_once, 64)), sim.now());
+        refused(&node, &map(ONE, USER, "pw"), Kind::FailedPrecondition);
+        let end = (sim.now(), mapped(&sim));
+        assert_eq!(end, (begin + Duration::from_secs(30), vec![ONE.to_owned()]), "{at_once}");
+    }
+    sim.set_smb_reachable("files", true);
+    node_on(&sim).run(&map(ONE, USER, "pw")).unwrap();
 }
 
 #[test]
@@ -333,6 +339,9 @@ fn a_conflict_leaves_mappings_that_can_be_read_or_are_used_or_locked() {
     // It can be read.
     let sim = restarted_sim();
     conflicts(&sim, &node_on(&sim), r"remove those that no pod uses (\\files\one)");
+    node_on(&sim).run(&unmap(ONE)).unwrap();
+    node_on(&sim).run(&second).unwrap();
+    let sim = restarted_sim();
     // It cannot be read, and the reason is an outage or unknown.
     for code in OUTAGES {
         conflicts(&sim, &probed(&sim, FailingOpens::all(code)), r"(\\files\one: unreadable now: ");
@@ -365,11 +374,8 @@ fn a_mapping_is_not_used_or_removed_if_the_record_cannot_be_read() {
 #[test]
 fn a_found_mapping_counts_as_used_even_if_that_cannot_be_recorded() {
     let sim = restarted_sim();
-    let probes: Vec<Arc<dyn Probe>> = vec![
-        Arc::new(failing("set_volatile_text", OsError(4711))),
-        Arc::new(FailingOpens::numbered(1..usize::MAX, OsError::ACCESS_DENIED.0)),
-    ];
-    let node = probed(&sim, probes);
+    let opens = FailingOpens::numbered(1..usize::MAX, OsError::ACCESS_DENIED.0);
+    let node = probed(&sim, both(failing("set_volatile_text", OsError(4711)), opens));
     node.run(&map(ONE, USER, "pw")).unwrap();
     let error = refused(&node, &map(ONE, USER, "pw"), Kind::FailedPrecondition);
     assert_eq!((error.code(), mapped(&sim)), (Some(OsError::ACCESS_DENIED), vec![ONE.to_owned()]));
@@ -380,7 +386,7 @@ fn a_mapping_is_made_and_used_even_if_the_record_cannot_be_written() {
     let sim = sim();
     let failing = |primitive| Arc::new(failing(primitive, OsError::ACCESS_DENIED)) as Arc<dyn Probe>;
     let primitives = ["registry_text", "set_volatile_text", "delete_registry_value"];
-    let node = Node::new(Arc::new(Probed::new(sim.process(), primitives.map(failing).to_vec())), Config::default());
+    let node = probed(&sim, primitives.map(failing).to_vec());
     node.begin_smb_record();
     node.run(&map(ONE, USER, "pw")).unwrap();
     refused(&node, &map(ONE, r"domain\other", "pw2"), Kind::FailedPrecondition);
@@ -392,8 +398,7 @@ fn a_mapping_is_made_and_used_even_if_the_record_cannot_be_written() {
 fn a_removal_that_still_runs_keeps_the_lock_of_the_other_share() {
     let sim = restarted_sim();
     let lost = failing_once("wmi call MSFT_SmbGlobalMapping.Remove", OsError::RPC_CALL_FAILED);
-    let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(lost), Arc::new(FailingOpens::all(5))];
-    let node = probed(&sim, probes);
+    let node = probed(&sim, both(lost, FailingOpens::all(5)));
     refused(&node, &map(TWO, USER, "pw"), Kind::StillRunning);
     assert_eq!((mapped(&sim), node.locked_objects()), (vec![ONE.to_owned()], 0));
     node.run(&map(TWO, USER, "pw")).unwrap();
@@ -483,11 +488,12 @@ fn without_a_user_a_server_has_an_ordinary_name() {
 }
 
 #[test]
-fn a_user_without_a_name_is_refused_without_a_call() {
+fn a_user_without_a_name_and_a_nul_character_are_refused_without_a_call() {
     let sim = sim();
-    for user in [" ", "\t", "\u{a0}", "\\", ".\\", "domain\\", "domain\\ ", "@", "@domain"] {
+    let nameless = [" ", "\t", "\u{a0}", "\\", ".\\", "domain\\", "domain\\ ", "@", "@domain"];
+    for (user, password) in nameless.map(|user| (user, "pw")).into_iter().chain([("us\0er", "pw"), ("user", "p\0w")]) {
         let (node, trace) = traced(&sim, NoProbe);
-        refused(&node, &map(r"\\localhost\C$", user, "pw"), Kind::InvalidArgument);
+        refused(&node, &map(r"\\localhost\C$", user, password), Kind::InvalidArgument);
         assert_eq!(trace.take().len(), 0, "{user:?}");
     }
 }

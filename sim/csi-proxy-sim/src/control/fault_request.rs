@@ -133,10 +133,7 @@ fn check_primitive(pattern: &str) -> Result<(), String> {
     }
     let is_known = match first {
         "control" => ControlCode::ALL.iter().any(|(name, _)| matches(second, name)),
-        "wmi" => {
-            let method = second.strip_prefix("call ");
-            second.ends_with('*') || second == "query" || method.is_some_and(os_sim::has_method)
-        }
+        "wmi" => second == "query" || os_sim::wmi_methods().any(|method| matches(second, &format!("call {method}"))),
         _ => {
             let words = SECOND_WORDS.iter().find(|(word, _)| *word == first);
             words.is_some_and(|(_, words)| words.iter().any(|word| matches(second, word)))
@@ -179,9 +176,14 @@ mod tests {
         for unknown in ["Open", "opne*", "format", "FormatVolume", "wmicall MSFT_Volume.Format"] {
             assert!(check_primitive(unknown).expect_err(unknown).contains("open_child"), "{unknown}");
         }
-        for unknown in
-            ["wmi call MSFT_Volume.Formatt", "wmi call MSFT_Volume", "control DISK_GET", "query Name", "open x"]
-        {
+        for unknown in [
+            "wmi call MSFT_Volume.Formatt",
+            "wmi call MSFT_Volume.Formatt*",
+            "wmi call MSFT_Volume",
+            "control DISK_GET",
+            "query Name",
+            "open x",
+        ] {
             assert!(check_primitive(unknown).expect_err(unknown).contains("ctl primitives"), "{unknown}");
         }
     }

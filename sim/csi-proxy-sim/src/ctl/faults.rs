@@ -41,7 +41,8 @@ pub(super) enum Task {
     #[command(
         before_help = "A call must meet all conditions that are given. Two examples: the second MountVolume fails, and \
                        every format fails.\n\n    \
-                       csi-proxy-sim ctl inject --rpc volume/MountVolume --status Aborted --skip 1 --count 1\n    \
+                       csi-proxy-sim ctl inject --rpc volume/MountVolume \\\n        \
+                       --status Aborted --skip 1 --count 1\n    \
                        csi-proxy-sim ctl inject --code 0x80041001 \\\n        \
                        --primitive 'wmi call MSFT_Volume.Format'\n\n\
                        csi-proxy repeats a call after some codes, such as 5 (access denied). Such a fault shows only after \
@@ -97,7 +98,7 @@ pub(super) struct Disturbance {
     /// Disturb each of these calls with this probability, such as 0.1
     #[arg(long, value_name = "NUMBER", default_value_t = 0.0, hide_default_value = true)]
     probability: f64,
-    /// Number that chooses these calls: equal numbers choose equally
+    /// Seed of the random choice; the same seed chooses the same calls
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     seed: u64,
     #[command(flatten)]

@@ -24,6 +24,7 @@ pub struct Daemon {
     pub(super) trace: Arc<Trace>,
     pub(super) folder: TempDir,
     pub(super) client: Client,
+    pub(super) is_like_go: bool,
     /// The control API, if the daemon is that of the program.
     pub(super) control: Option<Channel>,
     /// What stops the daemon, unless it ends with this process.
@@ -53,7 +54,7 @@ impl Daemon {
         // An error means that the sender was dropped, which requests a stop.
         let serving = tokio::spawn(async move { server.serve(endpoints, async { drop(stopped.await) }).await });
         let client = Client::builder().socket_folder(sockets).build();
-        Ok(Self { sim, trace, folder, client, control: None, serving: Some((stop, serving)) })
+        Ok(Self { sim, trace, folder, client, is_like_go: false, control: None, serving: Some((stop, serving)) })
     }
 
     /// Returns the simulated node.

@@ -38,7 +38,7 @@ pub fn replay(flags: &SimFlags, node: SimulatedNode, out: impl Write + Send + 's
     let folder = tempfile::Builder::new().prefix("csi-proxy-").tempdir()?;
     let sockets = folder.path().join("sockets");
     flags.socket_folder = Some(sockets.clone());
-    let sim = node.sim.clone();
+    let (sim, is_like_go) = (node.sim.clone(), flags.go_version.is_some());
     // The thread and its connections end with the process.
     let serving = thread::spawn(move || endpoints::serve(&flags, node, io::sink()).map_err(|error| error.to_string()));
 
@@ -50,7 +50,8 @@ pub fn replay(flags: &SimFlags, node: SimulatedNode, out: impl Write + Send + 's
                 break control;
             }
             if serving.is_finished() {
-                return Err(serving.join().map_or("the simulator ended".into(), |served| format!("{served:?}")).into());
+                let served = serving.join();
+                return Err(served.ok().and_then(Result::err).unwrap_or("the simulator has ended".to_owned()).into());
             }
             if begin.elapsed() > PATIENCE {
                 return Err("the simulator does not serve".into());
@@ -61,8 +62,15 @@ pub fn replay(flags: &SimFlags, node: SimulatedNode, out: impl Write + Send + 's
         let mut screen = Screen::new(out);
         screen.columns();
         let begin = Instant::now();
-        let daemon =
-            Daemon { sim, trace: Arc::new(Trace::counting()), folder, client, control: Some(control), serving: None };
+        let daemon = Daemon {
+            sim,
+            trace: Arc::new(Trace::counting()),
+            folder,
+            client,
+            control: Some(control),
+            serving: None,
+            is_like_go,
+        };
         let mut reports = Vec::with_capacity(sequences.len());
         for sequence in &sequences {
             screen.heading(&sequence.driver, &sequence.about);

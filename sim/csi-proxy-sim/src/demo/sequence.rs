@@ -3,8 +3,8 @@
 //! Each file in `drivers/` is one driver; verify/go-client reads the same files. A step is one of
 //!
 //! - `{"call": "volume/v1/MountVolume", "request": {...}}`: an RPC. `want` is what the response must contain, `keep`
-//!   stores values of the response in variables, `find` stores the key of the one matching map entry, and `fails` is
-//!   text that the error must contain.
+//!   stores values of the response in variables, `find` stores the key of the one matching map entry. `fails` is text
+//!   that the error must contain, and `code` the code that it must have, in recorded calls.
 //! - `{"as": "kubelet", "do": "MkdirAll", ...}`: an action on the node without csi-proxy.
 //! - `{"control": "Simulation/UnplugDisk", "request": {...}}`: an RPC of the control API, in `csi-proxy-sim replay`.
 //! - `{"check": "staged", ...}`: a state of the node that must hold.
@@ -169,6 +169,8 @@ pub(super) struct Call {
     pub(super) keep: BTreeMap<String, String>,
     pub(super) find: Option<Find>,
     pub(super) fails: Option<String>,
+    /// The code of the error, as tonic writes it.
+    pub(super) code: Option<String>,
 }
 
 /// An RPC of the control API, as a test has called it.

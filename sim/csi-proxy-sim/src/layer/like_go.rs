@@ -1,14 +1,13 @@
-//! What the csi-proxy written in Go does otherwise, as far as it can be done outside the operations.
+//! The differences of the csi-proxy written in Go that can be imitated outside the operations.
 //!
-//! The table of the README lists what is imitated; `docs/design.md` has all differences.
+//! The table of the README lists them; `docs/design.md` has all differences.
 
 use os::Uuid;
-use os_sim::Sim;
+use os_sim::{DiskView, Sim};
 use serde_json::Value;
-use tonic::Code;
+use tonic::{Code, Status};
 
 use super::answer::Answer;
-use super::rpc::CONTROL;
 
 /// A version of the Go program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,20 +29,30 @@ impl GoVersion {
         }
     }
 
+    /// Returns the text of GetVolumeIDFromTargetPath where nothing is mounted; `None` if it is like ours.
+    fn not_mounted(self, ours: &Status) -> Option<&'static str> {
+        let is_there = !ours.message().contains("there is no file or directory at the path");
+        match (self, is_there) {
+            (Self::V1_2, true) => Some("cmd: (Get-Item -Path $Env:mount).Target, output: , error: <nil>"),
+            (Self::V1_2, false) => None,
+            (Self::V1_3, true) => Some("not a mounted folder"),
+            (Self::V1_3, false) => Some("The system cannot find the file specified."),
+        }
+    }
+
     /// Notes the state of the node before a call whose effect differs.
     pub(super) fn before(self, sim: &Sim, name: &str, request: &Value) -> Imitation {
         let rpc = name.rsplit('/').next().unwrap_or_default();
         let number = ["diskNumber", "diskID"].iter().find_map(|field| number(&request[field]));
+        let disk = number.and_then(|number| sim.disk(number));
+        let is_brought_online = matches!(rpc, "SetDiskState" | "SetAttachState") && request["isOnline"] == true;
         Imitation {
             version: self,
-            is_of_driver: !name.starts_with(CONTROL),
             is_list: rpc == "ListVolumesOnDisk",
             is_search: matches!(rpc, "GetVolumeIDFromTargetPath" | "GetVolumeIDFromMount"),
             formatted: (rpc == "FormatVolume").then(|| formatted(sim, request["volumeId"].as_str()?)).flatten(),
-            read_only: number.filter(|number| {
-                let is_brought_online = matches!(rpc, "SetDiskState" | "SetAttachState") && request["isOnline"] == true;
-                is_brought_online && sim.disk(*number).is_some_and(|disk| disk.read_only)
-            }),
+            read_only: disk.as_ref().filter(|disk| is_brought_online && disk.read_only).map(|disk| disk.number),
+            cannot_partition: disk.filter(|disk| rpc == "PartitionDisk" && (disk.offline || disk.read_only)),
         }
     }
 }
@@ -51,18 +60,29 @@ impl GoVersion {
 /// What is to be changed after a call.
 pub(super) struct Imitation {
     version: GoVersion,
-    is_of_driver: bool,
     is_list: bool,
     is_search: bool,
     /// The volume that already has a file system, which the Go program formats again.
     formatted: Option<Uuid>,
     /// The disk that was read-only, which the Go program leaves so.
     read_only: Option<u32>,
+    /// The disk that is offline or read-only, which the Go program cannot partition.
+    cannot_partition: Option<DiskView>,
 }
 
 impl Imitation {
+    /// Returns the error of a call that the Go program refuses and ours does not.
+    pub(super) fn refusal(&self) -> Option<Status> {
+        let disk = self.cannot_partition.as_ref()?;
+        Some(Status::unknown(format!(
+            "like-go: disk {} is offline or read-only, so it cannot be partitioned",
+            disk.number
+        )))
+    }
+
     pub(super) fn change(self, sim: &Sim, answer: &mut Answer) {
-        match answer.status().code() {
+        let status = answer.status();
+        match status.code() {
             Code::Ok => {
                 if let Some(volume) = self.formatted {
                     sim.format(volume);
@@ -72,13 +92,10 @@ impl Imitation {
                 }
             }
             Code::NotFound if self.is_list => answer.set_empty(),
-            Code::NotFound if self.is_search && self.version == GoVersion::V1_3 => {
-                answer.set_status(Code::Unknown, Some("not a mounted folder"));
-            }
-            // grpc-go answers this, not the program.
-            Code::Unimplemented => {}
-            _ if self.is_of_driver => answer.set_status(Code::Unknown, None),
-            _ => {}
+            Code::NotFound if self.is_search => answer.set_status(Code::Unknown, self.version.not_mounted(&status)),
+            // These codes come from gRPC and not from the program.
+            Code::Unimplemented | Code::Cancelled | Code::DeadlineExceeded | Code::Unavailable => {}
+            _ => answer.set_status(Code::Unknown, None),
         }
     }
 }

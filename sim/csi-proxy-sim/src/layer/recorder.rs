@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tonic::Code;
 
 use super::answer::{Answer, PREFIX};
-use super::rpc::{CONTROL, KnownRpc, is_secret};
+use super::rpc::{CONTROL, KnownRpc, NODE_FILE, is_secret};
 
 const HEAD: &str = "{\"driver\": \"recorded\", \"about\": \"recorded by csi-proxy-sim\",\n\"phases\": [{\"name\": \"Recorded\", \"steps\": [";
 
@@ -27,12 +27,15 @@ struct Recording {
     volumes: Vec<String>,
     /// The secret fields that a request had. Their values are not recorded.
     secrets: Map<String, Value>,
+    /// The ids of the faults that the replay injects, in their order.
+    faults: Vec<Value>,
 }
 
 impl Recorder {
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
-        let mut recording =
-            Recording { file: File::create(path)?, end: HEAD.len() as u64, volumes: Vec::new(), secrets: Map::new() };
+        let file = File::create(path)?;
+        let (volumes, secrets, faults) = (Vec::new(), Map::new(), Vec::new());
+        let mut recording = Recording { file, end: HEAD.len() as u64, volumes, secrets, faults };
         recording.file.write_all(HEAD.as_bytes())?;
         recording.write("")?;
         Ok(Self(Mutex::new(recording)))
@@ -41,7 +44,7 @@ impl Recorder {
     /// Records a call, its request without secrets, and the answer.
     pub(super) fn record(&self, rpc: &KnownRpc, request: Value, answer: &Answer) {
         let mut recording = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let step = recording.step(rpc, request, answer);
+        let Some(step) = recording.step(rpc, request, answer) else { return };
         let comma = if recording.end == HEAD.len() as u64 { "" } else { "," };
         if let Err(error) = recording.write(&format!("{comma}\n{step}")) {
             tracing::warn!(%error, rpc = rpc.name, "cannot record a call");
@@ -50,18 +53,24 @@ impl Recorder {
 }
 
 impl Recording {
-    fn step(&mut self, rpc: &KnownRpc, mut request: Value, answer: &Answer) -> Value {
+    /// Returns the step that replays a call; `None` if the replay does not need it.
+    fn step(&mut self, rpc: &KnownRpc, mut request: Value, answer: &Answer) -> Option<Value> {
+        let status = answer.status();
+        let message = answer.data.get(PREFIX..).unwrap_or_default();
+        let response = || rpc.rpc.response_json(message, SerializeOptions::new()).unwrap_or_default();
+        if !rpc.is_of_driver() && (status.code() != Code::Ok || !self.is_replayed(&mut request, response)) {
+            return None;
+        }
         self.note_secrets(&request);
         let known = self.volumes.len();
         self.name_volumes(known, &mut request);
         if let Some(name) = rpc.name.strip_prefix(CONTROL) {
-            return json!({ "control": name.trim_start_matches('/'), "request": request });
+            return Some(json!({ "control": name.trim_start_matches('/'), "request": request }));
         }
         let mut step = json!({ "call": rpc.name, "request": request });
-        let status = answer.status();
         if status.code() == Code::Ok {
-            let message = answer.data.get(PREFIX..).unwrap_or_default();
-            let mut response = rpc.rpc.response_json(message, SerializeOptions::new()).unwrap_or_default();
+            let mut response = response();
+            remove_page83(&mut response);
             let mut keep = Map::new();
             self.find_volumes(&response, "", &mut keep);
             self.name_volumes(known, &mut response);
@@ -70,9 +79,27 @@ impl Recording {
         } else {
             let mut message = Value::from(status.message());
             self.name_volumes(known, &mut message);
-            step["fails"] = message;
+            step["code"] = format!("{:?}", status.code()).into();
+            step["note"] = message;
         }
-        step
+        Some(step)
+    }
+
+    /// Returns whether the replay makes a call of the control API. Faults of RPCs are left out, because what they disturb is
+    /// between the driver and the daemon; so are holds, which would wait for a test that is not there. A fault that is cleared
+    /// gets the number that it has in the replay.
+    fn is_replayed(&mut self, request: &mut Value, response: impl FnOnce() -> Value) -> bool {
+        if let Some(fault) = request.get("fault") {
+            let is_replayed = fault.get("rpc").is_none() && fault.get("hold").is_none();
+            if is_replayed {
+                self.faults.push(response()["id"].clone());
+            }
+            return is_replayed;
+        }
+        let Some(id) = request.get_mut("id") else { return true };
+        let Some(index) = self.faults.iter().position(|fault| fault == id) else { return false };
+        *id = (index + 1).into();
+        true
     }
 
     /// Writes a step and the end of the file.
@@ -85,9 +112,13 @@ impl Recording {
     }
 
     fn note_secrets(&mut self, request: &Value) {
+        request.as_array().into_iter().flatten().for_each(|item| self.note_secrets(item));
         for (name, value) in request.as_object().into_iter().flatten() {
             if is_secret(name) {
                 self.secrets.insert(name.clone(), "".into());
+            }
+            if let Some(node) = (name == NODE_FILE).then(|| toml::from_str(value.as_str()?).ok()).flatten() {
+                self.note_secrets(&node);
             }
             self.note_secrets(value);
         }
@@ -126,6 +157,13 @@ impl Recording {
             Value::Object(fields) => fields.values_mut().for_each(|item| self.name_volumes(known, item)),
             _ => {}
         }
+    }
+}
+
+/// Leaves out the identifiers that the simulator makes for a disk whose node file gives none.
+fn remove_page83(response: &mut Value) {
+    for disk in response.get_mut("diskIDs").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+        disk.as_object_mut().map(|ids| ids.remove("page83"));
     }
 }
 

@@ -14,6 +14,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, BufReader, DuplexStream, duplex};
 use tokio::sync::Notify;
 use tokio_util::either::Either;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use transport::address::Address;
 use transport::listener::Listener;
 
@@ -33,6 +35,27 @@ pub(crate) struct Layered<L> {
     pub(crate) address: Address,
     /// `None` if the connections are passed on as they are.
     pub(crate) layer: Option<Arc<Layer>>,
+    pub(crate) connections: Connections,
+}
+
+/// The connections of clients to one run of the daemon.
+#[derive(Clone, Default)]
+pub(crate) struct Connections {
+    tasks: TaskTracker,
+    cut: CancellationToken,
+}
+
+impl Connections {
+    /// Cuts the connections, as the end of a process does: the calls get neither an answer nor a reset of their streams.
+    pub(crate) fn cut(&self) {
+        self.cut.cancel();
+    }
+
+    /// Returns when the connections have ended.
+    pub(crate) async fn ended(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
 }
 
 impl<L: Listener> Listener for Layered<L> {
@@ -43,7 +66,8 @@ impl<L: Listener> Listener for Layered<L> {
         let stream = listener.accept().await?;
         let Some(layer) = &self.layer else { return Ok(Either::Right(stream)) };
         let (daemon, of_daemon) = duplex(CAPACITY);
-        layer.connections.spawn(relay(stream, daemon, Arc::clone(layer)));
+        let relay = relay(stream, daemon, Arc::clone(layer));
+        self.connections.tasks.spawn(self.connections.cut.clone().run_until_cancelled_owned(relay));
         Ok(Either::Left(of_daemon))
     }
 

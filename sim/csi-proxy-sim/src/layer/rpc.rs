@@ -12,8 +12,11 @@ use serde_json::Value;
 use super::answer::PREFIX;
 use crate::control_api::DESCRIPTORS;
 
-/// How the names of the control API's RPCs begin that do not change the node: a sequence does not need them.
-const READS: [&str; 7] = ["Clear", "Compare", "Get", "List", "Read", "Stat", "Wait"];
+/// How the names of those RPCs of the control API begin that do not change the node: a recording does not need them.
+const READS: [&str; 7] = ["Compare", "Get", "List", "Read", "Save", "Stat", "Wait"];
+
+/// The field of the control API that has a node file as text.
+pub(super) const NODE_FILE: &str = "nodeFile";
 
 /// The control API, as the group in the names of its RPCs.
 pub(super) const CONTROL: &str = "sim-control";
@@ -72,6 +75,11 @@ impl KnownRpc {
         json
     }
 
+    /// Returns whether drivers call the RPC. Faults and imitation leave the control API alone.
+    pub(super) fn is_of_driver(&self) -> bool {
+        !self.name.starts_with(CONTROL)
+    }
+
     /// Returns the call as faults choose it.
     pub(super) fn call(&self, request: &Value) -> Call {
         let mut values = Vec::new();
@@ -87,10 +95,15 @@ pub(super) fn is_secret(field: &str) -> bool {
 }
 
 pub(crate) fn hide_secrets(value: &mut Value) {
-    let Some(fields) = value.as_object_mut() else { return };
-    for (name, value) in fields {
+    value.as_array_mut().into_iter().flatten().for_each(hide_secrets);
+    for (name, value) in value.as_object_mut().into_iter().flatten() {
         if is_secret(name) {
             *value = format!("${name}").into();
+        } else if name == NODE_FILE
+            && let Some(mut node) = value.as_str().and_then(|text| toml::from_str(text).ok())
+        {
+            hide_secrets(&mut node);
+            *value = toml::to_string(&node).unwrap_or_default().into();
         } else {
             hide_secrets(value);
         }

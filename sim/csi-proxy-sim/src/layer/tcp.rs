@@ -35,7 +35,11 @@ struct Connection {
 pub(crate) async fn serve(listener: TcpListener, location: Location) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::spawn(serve_connection(stream, location.clone()))),
+            Ok((stream, _)) => {
+                // An answer does not wait for the acknowledgement of an earlier one.
+                let _ = stream.set_nodelay(true);
+                tokio::spawn(serve_connection(stream, location.clone()));
+            }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a TCP client");
                 tokio::time::sleep(crate::control::ACCEPT_PAUSE).await;

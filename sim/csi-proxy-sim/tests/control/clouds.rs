@@ -82,9 +82,9 @@ async fn the_clock_can_be_advanced_over_what_takes_long() {
     assert!(begin.elapsed() < Duration::from_secs(15));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_outage_takes_as_long_as_the_node_file_says_and_once_if_the_share_is_mapped() {
-    let node = "[timing]\nsmb_timeout = \"700ms\"\niscsi_timeout = \"700ms\"\n\
+    let node = "[timing]\nsmb_timeout = \"20s\"\niscsi_timeout = \"700ms\"\n\
                 [[smb_server]]\nhost = \"files\"\nshares = [{ name = \"share\", guest = true }]\n\
                 [[iscsi_portal]]\naddress = \"10.0.0.9\"\nreachable = false\n\
                 [[service]]\nname = \"MSiSCSI\"\ndisplay_name = \"iSCSI\"\nstate = \"running\"\n";
@@ -92,9 +92,49 @@ async fn an_outage_takes_as_long_as_the_node_file_says_and_once_if_the_share_is_
     let driver = program.driver();
     driver.smb().new_smb_global_mapping(r"\\files\share", None, None).await.expect("it is mapped");
     program.ctl(&["stop", "--smb-server", "files"]).ok();
+    let smb = program.driver();
+    let call = tokio::spawn(async move { smb.smb().new_smb_global_mapping(r"\\files\share", None, None).await });
+    let mut seconds = 0;
+    while !call.is_finished() {
+        program.ctl(&["advance", "5s"]).ok();
+        seconds += 5;
+    }
+    call.await.expect("no panic").expect_err("an outage");
+    assert!((20..40).contains(&seconds), "{seconds}");
     let begin = Instant::now();
     driver.iscsi().add_target_portal(&csi_proxy_client::TargetPortal::new("10.0.0.9")).await.expect_err("an outage");
     assert!(begin.elapsed() >= Duration::from_millis(700) && begin.elapsed() < Duration::from_secs(10));
+}
+
+/// What drivers read of the disks of clouds: the serial number, the page-83 identifier, and adapter, bus, target and LUN.
+const CLOUD_DISKS: &str = "\
+aws vol0123456789abcdef0_00000001., , 3::0:1
+aws AWS6AAE6AB0AA7F_00000001., , 3::0:2
+azure , 60022480000000000000000000000016, 0:0:0:1
+azure , 6002248000000000000000000000001f, 1:0:0:1
+azure , 60022480000000000000000000000025, 3::0:2
+azure E6D8_6642_50D8_47BD_916E_AF1B_0000_0000., 6002248000000000000000000000002b, 0:12606208::
+azure SIM0000000000049, 60022480000000000000000000000031, no location
+gce                     , Google  pvc-5f0e6c7a-0b8d-4d2e-9f3c-1a2b3c4d5e6f, 0::1:0
+gce 10CC_9636_B6E3_CE3B_0000_0000_0000_0000., eui.10cc9636b6e3ce3b, 3::0:2
+vsphere 6000c292a560cfee7485ca30dd209394, 6000c292a560cfee7485ca30dd209394, 0::2:0
+vsphere , 6000c29a98d05e384a43f0ef189aaf5a, no location";
+
+#[tokio::test]
+async fn drivers_find_the_disks_of_each_cloud() {
+    let mut found = Vec::new();
+    for cloud in ["aws", "azure", "gce", "vsphere"] {
+        let file = format!("-node={}/clouds/{cloud}.toml", env!("CARGO_MANIFEST_DIR"));
+        let program = Program::start(&[&file, "-fast"]);
+        let disks = program.driver().disk();
+        let locations = disks.list_disk_locations().await.expect("the locations");
+        for (disk, ids) in disks.list_disk_ids().await.expect("the identifiers").into_iter().skip(1) {
+            let location = locations.get(&disk).map(|at| [&*at.adapter, &at.bus, &at.target, &at.lun].join(":"));
+            let location = location.unwrap_or_else(|| "no location".to_owned());
+            found.push(format!("{cloud} {}, {}, {location}", ids.serial_number, ids.page83));
+        }
+    }
+    assert_eq!(found.join("\n"), CLOUD_DISKS);
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ async fn each_row_shows_its_code() {
     let table = README.lines().skip_while(|line| *line != "| to see | from | do |").skip(2);
     let rows: Vec<Vec<&str>> =
         table.take_while(|line| line.starts_with('|')).map(|line| line.split(" | ").collect()).collect();
-    assert_eq!(rows.len(), 11);
+    assert_eq!(rows.len(), 13);
     for row in rows {
         let [code, rpc, what] = row[..] else { panic!("{row:?}") };
         let (code, rpc) = (code.trim_start_matches("| "), rpc.split('`').nth(1).expect("an RPC"));

@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
+use tonic::Code;
 use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -23,6 +24,45 @@ async fn nobody_needs_to_read_the_output_of_a_node_that_restarts() {
     while disks.list_disk_ids().await.is_err() {}
     program.signal("TERM");
     assert_eq!(program.ended().code, Some(0));
+}
+
+#[test]
+fn two_restarts_at_once_are_both_answered() {
+    let program = Program::start(&[]);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| program.ctl(&["restart", "--daemon-only"]).ok());
+        }
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_ends_leaves_every_call_without_an_answer() {
+    let program = Program::start(&[]);
+    for end in [&["restart", "--daemon-only"][..], &["inject", "--rpc", "disk/Rescan", "--crash", "--count", "1"]] {
+        program.ctl(&["inject", "--rpc", "disk/ListDiskIDs", "--hold", "--count", "64"]).ok();
+        let id = program.ctl(&["faults", "-o", "json"]).json()[0]["id"].to_string();
+        let mut held = Vec::new();
+        for _ in 0..16 {
+            let channel = program.channel("csi-proxy-disk-v1").await;
+            for _ in 0..4 {
+                let channel = channel.clone();
+                held.push(tokio::spawn(async move {
+                    dynamic_client::call(&channel, "/v1.Disk/ListDiskIDs", Vec::new()).await
+                }));
+            }
+        }
+        program.ctl(&["wait-fault", &id, "--hits", "64"]).ok();
+        program.ctl(end).ok();
+        // The crash.
+        let _ = program.driver().disk().rescan().await;
+        for call in held {
+            let status = call.await.expect("no panic").expect_err("the daemon has ended");
+            // The connection has ended; nothing has answered the call or reset its stream.
+            assert!(status.code() != Code::Cancelled && status.to_string().contains("transport error"), "{status}");
+        }
+        program.ctl(&["clear-faults"]).ok();
+    }
 }
 
 #[tokio::test]

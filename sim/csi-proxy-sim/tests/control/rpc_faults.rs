@@ -113,6 +113,20 @@ async fn waiting_for_a_fault_ends_with_its_deadline_or_its_removal() {
 }
 
 #[tokio::test]
+async fn faults_of_one_rpc_disturb_one_call_after_the_other_and_leave_the_control_api_alone() {
+    let program = Program::start_on("", &[]);
+    let disks = program.channel("csi-proxy-disk-v1").await;
+    program.ctl(&["inject", "--rpc", "*", "--status", "Aborted", "--count", "1"]).ok();
+    program.ctl(&["inject", "--rpc", "disk/Rescan", "--status", "Internal", "--count", "1"]).ok();
+    program.ctl(&["add-disk", "--size", "1Gi"]).ok();
+    for code in [Code::Aborted, Code::Internal] {
+        let called = dynamic_client::call(&disks, "/v1.Disk/Rescan", Vec::new()).await;
+        assert_eq!(called.expect_err("the fault").code(), code);
+    }
+    dynamic_client::call(&disks, "/v1.Disk/Rescan", Vec::new()).await.expect("no fault is left");
+}
+
+#[tokio::test]
 async fn a_probability_with_a_seed_disturbs_the_same_calls_in_each_run() {
     let mut runs = Vec::new();
     for _ in 0..2 {

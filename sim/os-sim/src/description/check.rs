@@ -90,6 +90,9 @@ impl DiskDescription {
         if ![512, 4096].contains(&sector) {
             return Err(format!("a sector has 512 or 4096 bytes, not {sector}"));
         }
+        if self.size == 0 {
+            return Err("the size is missing, or is 0".to_owned());
+        }
         if self.size < MIN_DISK || !self.size.is_multiple_of(sector) {
             let size = self.size;
             return Err(format!("the size must be a multiple of {sector} bytes and at least {MIN_DISK}, not {size}"));
@@ -192,7 +195,7 @@ mod tests {
             ("content = \"mbr\"\nfile_system_size = \"1 MiB\"\n", "file_system_size needs file_system"),
             ("content = \"mbr\"\nfile_system = \"NTFS\"\nfile_system_size = \"2 GiB\"\n", "is larger than size"),
             ("grown_to = \"1 MiB\"\n", "grown_to is smaller than size"),
-            ("[[disk]]\nsize = 0\n", "disk 3: the size must be a multiple of 512 bytes"),
+            ("[[disk]]\nserial = \"a\"\n", "disk 3: the size is missing"),
             ("[[disk]]\nsize = 3145729\n", "disk 3: the size must be a multiple of 512 bytes"),
             ("[[disk]]\nsize = 4194304\ncopy_of = 1\ncontent = \"gpt\"\n", "disk 3: a disk with copy_of has"),
             ("[[file]]\nkind = \"file\"\npath = 'a/b'\n", "file 1: the path a/b does not begin with a drive"),

@@ -23,8 +23,8 @@ const UNPLUGGED: &str = "an unplugged disk";
 
 impl Sim {
     /// Returns how the node differs from `before`, which [`Sim::node_file`] has returned: one line for each object that was
-    /// added or removed, and for each key that was changed. Does not compare what is on disks other than disk 0, unless
-    /// `with_data` is set.
+    /// added or removed, and for each key that was changed. Disks are told apart by number. Does not compare what is on
+    /// disks other than disk 0, unless `with_data` is set.
     pub fn differences(&self, before: &str, with_data: bool) -> Result<Vec<String>, DescriptionError> {
         let (old, new) = (entries(before)?, entries(&self.node_file())?);
         let mut lines = Vec::new();

@@ -29,7 +29,7 @@ impl State {
     ) -> OsResult<usize> {
         let disk = self.disk(device)?;
         match code {
-            ControlCode::STORAGE_GET_DEVICE_NUMBER => device_number(disk, 0, output),
+            ControlCode::STORAGE_GET_DEVICE_NUMBER => put(output, &device_number(disk)),
             ControlCode::STORAGE_QUERY_PROPERTY => property(disk, input, output),
             ControlCode::DISK_GET_DRIVE_GEOMETRY_EX => put(output, &geometry(disk)),
             ControlCode::DISK_GET_LENGTH_INFO => {
@@ -86,10 +86,8 @@ pub(crate) fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-pub(crate) fn device_number(disk: &Disk, partition: u32, output: &mut [u8]) -> OsResult<usize> {
-    let number =
-        StorageDeviceNumber { device_type: DEVICE_TYPE_DISK, device_number: disk.number, partition_number: partition };
-    put(output, &number)
+fn device_number(disk: &Disk) -> StorageDeviceNumber {
+    StorageDeviceNumber { device_type: DEVICE_TYPE_DISK, device_number: disk.number, partition_number: 0 }
 }
 
 fn geometry(disk: &Disk) -> DiskGeometryEx {

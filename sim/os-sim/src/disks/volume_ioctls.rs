@@ -9,7 +9,7 @@ use os::{Access, FsInfo, OsError, OsResult, Uuid};
 use zerocopy::IntoBytes;
 
 use crate::description::Span;
-use crate::disks::disk_ioctls::{device_number, property, put, signed};
+use crate::disks::disk_ioctls::{property, put, signed};
 use crate::disks::{Disk, Health, Partition, SECTOR, Volume, signatures};
 use crate::files::file_system::{FileSystem, is_fat};
 use crate::files::handles::{APPEND_DATA, Object};
@@ -55,10 +55,6 @@ impl State {
             return Err(OsError::NOT_READY);
         }
         match code {
-            ControlCode::STORAGE_GET_DEVICE_NUMBER if !volume.further_extents.is_empty() => {
-                Err(OsError::INVALID_FUNCTION)
-            }
-            ControlCode::STORAGE_GET_DEVICE_NUMBER => device_number(disk, part.number, output),
             ControlCode::STORAGE_QUERY_PROPERTY => property(disk, input, output),
             ControlCode::DISK_GET_LENGTH_INFO => put(output, &LengthInformation { length: signed(part.length) }),
             ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS => extents(disk, part, volume, output),

@@ -58,13 +58,7 @@ impl State {
 
     fn lock_volume(&mut self, handle: u64, volume: Uuid) -> OsResult<()> {
         let (disk, _) = self.volume(volume)?;
-        let uses = |object: &Object| match object {
-            Object::File { fs, .. } => *fs == FsId::Volume(volume),
-            Object::Volume { id, direct } => *id == volume && !direct,
-            Object::Disk(_) => false,
-        };
-        let in_use = self.handles.iter().any(|(other, opened)| *other != handle && uses(&opened.object));
-        if disk.system || in_use || self.volume_lock(volume).is_some() {
+        if disk.system || self.volume_lock(volume).is_some() {
             return Err(OsError::ACCESS_DENIED);
         }
         self.opened_mut(handle)?.lock = Some(VolumeLock::Mounted);

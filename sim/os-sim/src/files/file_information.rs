@@ -3,14 +3,14 @@
 use os::abi::{
     AccessEntry, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_ON_CLOSE,
     FileAttributeTagInfo, FileBasicInfo, FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo,
-    REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, SecurityDescriptor,
+    REPARSE_TAG_SYMLINK, SecurityDescriptor,
 };
 use os::{Access, FileInfo, OsError, OsResult, PathForm, U16String};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::files::file_name::Name;
-use crate::files::file_system::{FileId, FileRecord, FileSystem, administrators_only};
-use crate::files::handles::{Cursor, OnClose};
+use crate::files::file_system::{FileRecord, FileSystem, administrators_only};
+use crate::files::handles::Cursor;
 use crate::files::reparse_point;
 use crate::state::{FsId, State};
 
@@ -71,14 +71,12 @@ impl State {
         if flags & FILE_DISPOSITION_ON_CLOSE == 0 {
             return self.set_disposition(handle, delete, flags);
         }
+        // csi-proxy only takes back the deletion.
+        if delete {
+            return Err(OsError::NOT_SUPPORTED);
+        }
         self.check_access(handle, Access::DELETE)?;
-        let opened = self.opened_mut(handle)?;
-        opened.on_close = match opened.on_close {
-            OnClose::Nothing if delete => return Err(OsError::NOT_SUPPORTED),
-            OnClose::Nothing => OnClose::Nothing,
-            OnClose::Delete | OnClose::Keep if delete => OnClose::Delete,
-            OnClose::Delete | OnClose::Keep => OnClose::Keep,
-        };
+        self.opened_mut(handle)?.deletes_on_close = false;
         Ok(())
     }
 
@@ -92,12 +90,6 @@ impl State {
         }
         if info.attributes != 0 {
             file.attributes = info.attributes & !FILE_ATTRIBUTE_NORMAL & SETTABLE;
-        }
-        if info.creation_time > 0 {
-            file.created = info.creation_time;
-        }
-        if info.last_write_time > 0 {
-            file.written = info.last_write_time;
         }
         Ok(())
     }
@@ -117,7 +109,7 @@ impl State {
         let begin = if restart { Cursor::Begin } else { self.opened(handle)?.cursor.clone() };
         let mut entries = EntryBuffer { output, last: 0, end: 0 };
         let mut cursor = begin;
-        while let Some(next) = entry_after(file_system, directory, id, &cursor)? {
+        while let Some(next) = entry_after(file_system, directory, &cursor)? {
             if entries.push(&next) {
                 cursor = next.cursor;
                 continue;
@@ -197,15 +189,8 @@ impl State {
             return Err(OsError::INVALID_FUNCTION);
         }
         let file = file_system.record(id)?;
-        file.reparse.as_deref().map_or(Ok(()), |old| reparse_point::check_replacement(old, input))?;
         if !reparse_point::is_directory_tag(tag) && file.is_directory() && !file.is_empty_directory() {
             return Err(OsError::DIR_NOT_EMPTY);
-        }
-        if tag == REPARSE_TAG_MOUNT_POINT && !file.is_directory() {
-            return Err(OsError::DIRECTORY);
-        }
-        if tag == REPARSE_TAG_SYMLINK && !file.data().is_empty() {
-            return Err(OsError::INVALID_REPARSE_DATA);
         }
         self.file_system_mut(fs)?.record_mut(id)?.reparse = Some(input.to_vec());
         Ok(0)
@@ -230,23 +215,13 @@ fn read<T: FromBytes>(input: &[u8]) -> OsResult<T> {
 }
 
 fn basic(file: &FileRecord) -> FileBasicInfo {
-    FileBasicInfo {
-        creation_time: file.created,
-        last_access_time: file.written,
-        last_write_time: file.written,
-        change_time: file.written,
-        attributes: file.file_attributes(),
-        padding: 0,
-    }
+    FileBasicInfo { attributes: file.file_attributes(), ..FileBasicInfo::default() }
 }
 
 /// An entry of a directory, and the cursor after it.
 struct Entry<'a> {
     name: Vec<u16>,
-    id: FileId,
     file: &'a FileRecord,
-    /// The disk space that the file occupies.
-    allocated: u64,
     cursor: Cursor,
 }
 
@@ -254,25 +229,27 @@ struct Entry<'a> {
 fn entry_after<'a>(
     file_system: &'a FileSystem,
     directory: &'a FileRecord,
-    id: FileId,
     cursor: &Cursor,
 ) -> OsResult<Option<Entry<'a>>> {
-    let entry = |name, id, file: &'a FileRecord, cursor| {
-        let allocated = file_system.allocated(file.data().len());
-        Ok(Some(Entry { name, id, file, allocated, cursor }))
-    };
     let dots = |count: usize| vec![u16::from(b'.'); count];
     let first = match (cursor, directory.parent) {
-        (Cursor::Begin, Some(_)) => return entry(dots(1), id, directory, Cursor::Itself),
-        (Cursor::Itself, Some(parent)) => return entry(dots(2), parent, file_system.record(parent)?, Cursor::Parent),
+        (Cursor::Begin, Some(_)) => {
+            return Ok(Some(Entry { name: dots(1), file: directory, cursor: Cursor::Itself }));
+        }
+        (Cursor::Itself, Some(parent)) => {
+            let file = file_system.record(parent)?;
+            return Ok(Some(Entry { name: dots(2), file, cursor: Cursor::Parent }));
+        }
         (Cursor::After(name), _) => std::ops::Bound::Excluded(name),
         _ => std::ops::Bound::Unbounded,
     };
     let children = directory.children().ok_or(OsError::DIRECTORY)?;
-    match children.range::<Name, _>((first, std::ops::Bound::Unbounded)).next() {
-        Some((name, id)) => entry(name.units().to_vec(), *id, file_system.record(*id)?, Cursor::After(name.clone())),
-        None => Ok(None),
-    }
+    let next = children.range::<Name, _>((first, std::ops::Bound::Unbounded)).next();
+    next.map(|(name, id)| {
+        let file = file_system.record(*id)?;
+        Ok(Entry { name: name.units().to_vec(), file, cursor: Cursor::After(name.clone()) })
+    })
+    .transpose()
 }
 
 /// A buffer to which entries are appended.
@@ -306,18 +283,9 @@ impl EntryBuffer<'_> {
 /// Returns an entry in Windows' layout, as the last entry of a buffer.
 fn bytes_of(entry: &Entry<'_>) -> Vec<u8> {
     let name = entry.name.as_bytes();
-    let size = entry.file.data().len();
     let head = FileIdBothDirInfo {
-        creation_time: entry.file.created,
-        last_access_time: entry.file.written,
-        last_write_time: entry.file.written,
-        change_time: entry.file.written,
-        end_of_file: i64::try_from(size).unwrap_or(i64::MAX),
-        allocation_size: i64::try_from(entry.allocated).unwrap_or(i64::MAX),
         attributes: entry.file.file_attributes(),
         file_name_length: u32::try_from(name.len()).unwrap_or(u32::MAX),
-        ea_size: entry.file.reparse_tag(),
-        file_id: entry.id.cast_signed(),
         ..FileIdBothDirInfo::default()
     };
     [&head.as_bytes()[..FileIdBothDirInfo::NAME_OFFSET], name].concat()

@@ -25,7 +25,6 @@ const ARCHIVE: u32 = 0x20;
 pub(crate) struct FileSystem {
     /// The name, such as `NTFS`, `ReFS` or `FAT32`.
     pub kind: String,
-    pub label: String,
     /// The volume serial number. Each format writes a new number.
     pub serial: u64,
     /// Identifies the current mount of the file system. Handles that were opened during an earlier mount fail.
@@ -51,10 +50,6 @@ pub(crate) struct FileRecord {
     /// The reparse point with its header, as it is read and written.
     pub reparse: Option<Vec<u8>>,
     pub body: Body,
-    /// The time of creation, in 100 ns since 1601.
-    pub created: i64,
-    /// The time of the last write, in 100 ns since 1601.
-    pub written: i64,
     /// Whether the access control list grants nobody a right.
     pub grants_nothing: bool,
     /// The owner and the access control list that Windows shows. Default: [`administrators_only`].
@@ -129,7 +124,7 @@ fn access(granted: &[(&str, u8, u32)]) -> SecurityDescriptor {
 }
 
 impl FileRecord {
-    fn new(parent: Option<FileId>, name: Name, body: Body, time: i64) -> Self {
+    fn new(parent: Option<FileId>, name: Name, body: Body) -> Self {
         let attributes = if matches!(body, Body::File(_)) { ARCHIVE } else { 0 };
         Self {
             parent,
@@ -137,8 +132,6 @@ impl FileRecord {
             attributes,
             reparse: None,
             body,
-            created: time,
-            written: time,
             grants_nothing: false,
             access: None,
             oplock: None,
@@ -193,11 +186,10 @@ impl FileRecord {
 }
 
 impl FileSystem {
-    pub(crate) fn new(kind: &str, serial: u64, length: u64, root: FileId, time: i64) -> Self {
-        let file = FileRecord::new(None, Name::root(), Body::Directory(BTreeMap::new()), time);
+    pub(crate) fn new(kind: &str, serial: u64, length: u64, root: FileId) -> Self {
+        let file = FileRecord::new(None, Name::root(), Body::Directory(BTreeMap::new()));
         Self {
             kind: kind.into(),
-            label: String::new(),
             serial,
             mounting: root,
             length,
@@ -247,21 +239,14 @@ impl FileSystem {
     }
 
     /// Creates an empty file or directory with the unused identity `id`.
-    pub(crate) fn add(
-        &mut self,
-        parent: FileId,
-        name: &Name,
-        directory: bool,
-        id: FileId,
-        time: i64,
-    ) -> OsResult<FileId> {
+    pub(crate) fn add(&mut self, parent: FileId, name: &Name, directory: bool, id: FileId) -> OsResult<FileId> {
         let body = if directory { Body::Directory(BTreeMap::new()) } else { Body::File(Vec::new()) };
         let Body::Directory(children) = &mut self.record_mut(parent)?.body else { return Err(OsError::DIRECTORY) };
         if children.contains_key(name) {
             return Err(OsError::ALREADY_EXISTS);
         }
         children.insert(name.clone(), id);
-        self.records.insert(id, FileRecord::new(Some(parent), name.clone(), body, time));
+        self.records.insert(id, FileRecord::new(Some(parent), name.clone(), body));
         Ok(id)
     }
 

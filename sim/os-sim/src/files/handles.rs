@@ -54,20 +54,9 @@ pub(crate) struct Opened {
     /// Whether this handle requested a POSIX deletion.
     deletes: bool,
     /// Whether closing the handle deletes the file.
-    pub on_close: OnClose,
+    pub deletes_on_close: bool,
     /// The lock that the handle holds on its volume.
     pub lock: Option<VolumeLock>,
-}
-
-/// The effect of closing a handle on its file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnClose {
-    /// Nothing: the handle was opened without `FILE_DELETE_ON_CLOSE`.
-    Nothing,
-    /// The file is deleted.
-    Delete,
-    /// The handle was opened with `FILE_DELETE_ON_CLOSE`, and the file is kept.
-    Keep,
 }
 
 /// A position in the listing of a directory.
@@ -118,11 +107,9 @@ pub(crate) fn specific(access: Access) -> Access {
     rights
 }
 
-/// Fails if the options contradict each other or the rights.
+/// Fails if the options contradict the rights.
 fn check_options(how: &Open) -> OsResult<()> {
-    let both = Options::DIRECTORY | Options::NON_DIRECTORY;
-    let deletes = how.options.contains(Options::DELETE_ON_CLOSE);
-    if how.options.contains(both) || deletes && !how.access.contains(Access::DELETE) {
+    if how.options.contains(Options::DELETE_ON_CLOSE) && !how.access.contains(Access::DELETE) {
         return Err(OsError::INVALID_PARAMETER);
     }
     Ok(())
@@ -245,8 +232,7 @@ impl State {
             return Err(OsError::ACCESS_DENIED);
         }
         let id = self.fresh();
-        let time = self.time_of_day();
-        self.file_system_mut(fs)?.add(parent, name, directory, id, time)
+        self.file_system_mut(fs)?.add(parent, name, directory, id)
     }
 
     fn open_file(&mut self, process: ProcessId, fs: FsId, file: FileId, how: &Open) -> OsResult<u64> {
@@ -266,12 +252,7 @@ impl State {
         if how.disposition == Disposition::Open {
             let read_only = record.attributes & FILE_ATTRIBUTE_READONLY != 0;
             let writes = access.intersects(Access::WRITE_DATA | APPEND_DATA) && !record.is_directory();
-            let deletes = how.options.contains(Options::DELETE_ON_CLOSE);
-            // For a deletion NT returns `STATUS_CANNOT_DELETE`, which is also the Win32 code `ACCESS_DENIED`.
-            if read_only && (writes || deletes) || deletes && file == file_system.root {
-                return Err(OsError::ACCESS_DENIED);
-            }
-            if !file_system.granted(file)?.contains(access) {
+            if read_only && writes || !file_system.granted(file)?.contains(access) {
                 return Err(OsError::ACCESS_DENIED);
             }
         }
@@ -317,7 +298,6 @@ impl State {
 
     fn handle(&mut self, process: ProcessId, object: Object, how: &Open) -> u64 {
         let id = self.fresh();
-        let deletes = how.options.contains(Options::DELETE_ON_CLOSE);
         let opened = Opened {
             process,
             object,
@@ -325,7 +305,7 @@ impl State {
             share: how.share,
             cursor: Cursor::Begin,
             deletes: false,
-            on_close: if deletes { OnClose::Delete } else { OnClose::Nothing },
+            deletes_on_close: how.options.contains(Options::DELETE_ON_CLOSE),
             lock: None,
         };
         self.handles.insert(id, opened);
@@ -399,7 +379,7 @@ impl State {
             return;
         }
         let Ok(record) = file_system.record_mut(file) else { return };
-        if opened.on_close == OnClose::Delete
+        if opened.deletes_on_close
             && record.pending.is_none()
             && (!record.is_directory() || record.is_empty_directory())
         {

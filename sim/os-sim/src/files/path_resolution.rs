@@ -95,9 +95,6 @@ impl State {
             return Err(OsError::PATH_NOT_FOUND);
         }
         let path = &path[start..];
-        if path.is_empty() {
-            return Err(OsError::INVALID_NAME);
-        }
         let (head, rest) = match path.iter().position(|unit| *unit == SEPARATOR) {
             Some(at) => (&path[..at], Some(&path[at + 1..])),
             None => (path, None),

@@ -10,9 +10,6 @@ use crate::files::fill_part;
 
 /// The size of the largest reparse point, with its header.
 const MAX_LENGTH: usize = 16 * 1024;
-/// The bit of tags that belong to Microsoft. A reparse point with any other tag has a GUID after the header, and is not
-/// simulated.
-const MICROSOFT_TAG: u32 = 0x8000_0000;
 /// The bit of tags that a directory with entries can have.
 const DIRECTORY_TAG: u32 = 0x1000_0000;
 
@@ -61,20 +58,13 @@ pub(crate) fn check(data: &[u8]) -> OsResult<u32> {
     if head.tag <= 1 {
         return Err(OsError::REPARSE_TAG_INVALID);
     }
-    if head.tag & MICROSOFT_TAG == 0 || data.len() > MAX_LENGTH || body.len() != usize::from(head.data_length) {
+    if data.len() > MAX_LENGTH || body.len() != usize::from(head.data_length) {
         return Err(OsError::INVALID_REPARSE_DATA);
     }
-    match head.tag {
-        REPARSE_TAG_SYMLINK => check_symlink(body)?,
-        REPARSE_TAG_MOUNT_POINT => check_mount_point(body)?,
-        _ => {}
+    if head.tag == REPARSE_TAG_SYMLINK {
+        check_symlink(body)?;
     }
     Ok(head.tag)
-}
-
-/// Checks that `new` may replace the reparse point `old` of a file.
-pub(crate) fn check_replacement(old: &[u8], new: &[u8]) -> OsResult<()> {
-    if tag(old) == tag(new) { Ok(()) } else { Err(OsError::REPARSE_TAG_MISMATCH) }
 }
 
 /// Simulates `FSCTL_GET_REPARSE_POINT` for a file with the reparse point `data`.
@@ -90,19 +80,6 @@ fn check_symlink(body: &[u8]) -> OsResult<()> {
         return Err(OsError::INVALID_REPARSE_DATA);
     }
     Ok(())
-}
-
-/// Checks that the data is the substitute name and then the print name, each with a zero at its end. The file system does
-/// not examine the names.
-fn check_mount_point(body: &[u8]) -> OsResult<()> {
-    let (mount, names) = MountPointReparse::read_from_prefix(body).map_err(|_| OsError::INVALID_REPARSE_DATA)?;
-    let (substitute_length, print_length) = (usize::from(mount.substitute_length), usize::from(mount.print_length));
-    let in_order = mount.substitute_offset == 0 && usize::from(mount.print_offset) == substitute_length + 2;
-    if !in_order || names.len() != substitute_length + print_length + 4 {
-        return Err(OsError::INVALID_REPARSE_DATA);
-    }
-    slice(names, 0, mount.substitute_length)?;
-    slice(names, mount.print_offset, mount.print_length).map(drop)
 }
 
 fn slice(names: &[u8], offset: u16, length: u16) -> OsResult<Vec<u16>> {

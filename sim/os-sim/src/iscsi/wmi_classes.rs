@@ -13,9 +13,6 @@ const TARGET: &str = "MSFT_iSCSITarget";
 const SESSION: &str = "MSFT_iSCSISession";
 const CONNECTION: &str = "MSFT_iSCSIConnection";
 
-/// The device instance of Microsoft's software initiator.
-const DEVICE_INSTANCE: &str = r"ROOT\ISCSIPRT\0000_0";
-
 /// The objects that are associated with an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Associated {
@@ -106,8 +103,8 @@ impl Iscsi {
                 without_effects(Ok(()))
             }
             (_, "SetCHAPSecret") => {
-                let secret = arguments.secret("ChapSecret")?.ok_or(OsError::INVALID_PARAMETER)?;
-                without_effects(self.set_secret(secret))
+                self.initiator.secret = Some(arguments.secret("ChapSecret")?.ok_or(OsError::INVALID_PARAMETER)?);
+                without_effects(Ok(()))
             }
             (_, name) => without_effects(self.set_persistent(target, name == "Register")),
         }
@@ -207,11 +204,7 @@ impl Iscsi {
         let row = |session: &Session| {
             let properties = [
                 ("AuthenticationType", text(session.authentication.name())),
-                ("InitiatorInstanceName", text(DEVICE_INSTANCE)),
-                ("InitiatorPortalAddress", text("0.0.0.0")),
                 ("IsConnected", Value::Bool(true)),
-                ("IsDataDigest", Value::Bool(false)),
-                ("IsHeaderDigest", Value::Bool(false)),
                 ("IsPersistent", Value::Bool(self.is_favourite(session))),
                 ("SessionIdentifier", text(&session.identifier())),
                 ("TargetNodeAddress", text(&session.iqn)),
@@ -249,19 +242,14 @@ impl Authentication {
 }
 
 pub(crate) static METHODS: [Method; 9] = [
-    method(
-        PORTAL,
-        "New",
-        "TargetPortalAddress TargetPortalPortNumber InitiatorInstanceName InitiatorPortalAddress AuthenticationType \
-         ChapUsername ChapSecret IsHeaderDigest IsDataDigest",
-    ),
+    method(PORTAL, "New", PORTAL_KEYS),
     method(PORTAL, "Remove", PORTAL_KEYS),
     method(PORTAL, "Update", PORTAL_KEYS),
     method(
         TARGET,
         "Connect",
-        "NodeAddress TargetPortalAddress TargetPortalPortNumber InitiatorPortalAddress IsDataDigest IsHeaderDigest \
-         ReportToPnP AuthenticationType ChapUsername ChapSecret IsMultipathEnabled IsPersistent InitiatorInstanceName",
+        "NodeAddress TargetPortalAddress TargetPortalPortNumber AuthenticationType ChapUsername ChapSecret \
+         IsMultipathEnabled IsPersistent",
     ),
     method(TARGET, "Disconnect", "SessionIdentifier"),
     method(TARGET, "Update", ""),
@@ -270,7 +258,7 @@ pub(crate) static METHODS: [Method; 9] = [
     method(SESSION, "SetCHAPSecret", "ChapSecret"),
 ];
 
-const PORTAL_KEYS: &str = "InitiatorInstanceName InitiatorPortalAddress TargetPortalAddress TargetPortalPortNumber";
+const PORTAL_KEYS: &str = "TargetPortalAddress TargetPortalPortNumber";
 
 fn known_method(target: &ObjectPath, method: &str) -> OsResult<&'static Method> {
     if ![PORTAL, TARGET, SESSION, CONNECTION].iter().any(|class| target.is_of(class)) {
@@ -286,14 +274,8 @@ fn portal_of(arguments: Arguments<'_>) -> OsResult<PortalAddress> {
 }
 
 fn portal_instance(at: &PortalAddress) -> Instance {
-    let properties = [
-        ("InitiatorInstanceName", Value::Null),
-        ("InitiatorPortalAddress", Value::Null),
-        ("IsDataDigest", Value::Bool(false)),
-        ("IsHeaderDigest", Value::Bool(false)),
-        ("TargetPortalAddress", text(&at.address)),
-        ("TargetPortalPortNumber", Value::U32(at.port.into())),
-    ];
+    let properties =
+        [("TargetPortalAddress", text(&at.address)), ("TargetPortalPortNumber", Value::U32(at.port.into()))];
     // The port is not a key.
     instance(&ObjectPath::object(PORTAL, "TargetPortalAddress", &at.address), properties)
 }

@@ -62,7 +62,7 @@ impl State {
         }
         for mapping in self.smb.mappings() {
             let user = mapping.user.as_deref().unwrap_or("guest");
-            writeln!(to, "mapping {} as {user}, {:?}, privacy {}", mapping.remote, mapping.status, mapping.privacy)?;
+            writeln!(to, "mapping {} as {user}, privacy {}", mapping.remote, mapping.privacy)?;
         }
         for row in self.iscsi.rows("MSFT_iSCSITargetPortal").into_iter().flatten() {
             writeln!(to, "portal {}", row.path)?;

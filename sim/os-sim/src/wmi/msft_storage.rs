@@ -33,7 +33,7 @@ pub(crate) fn rows(state: &State, class: &str) -> Vec<Instance> {
             known.map(|(_, volume)| volume_instance(state, volume)).collect()
         }
         "MSFT_StorageSetting" => {
-            vec![row("MSFT_StorageSetting", "", [("NewDiskPolicy", Value::U32(1)), ("ScrubPolicy", Value::U32(1))])]
+            vec![row("MSFT_StorageSetting", "", [])]
         }
         _ => Vec::new(),
     }
@@ -71,11 +71,7 @@ pub(crate) fn associated(state: &State, query: &Associators) -> OsResult<Vec<Ins
 /// The methods that are simulated.
 pub(crate) static METHODS: [Method; 15] = [
     method("MSFT_Disk", "Initialize", "PartitionStyle"),
-    method(
-        "MSFT_Disk",
-        "CreatePartition",
-        "Size UseMaximumSize Offset DriveLetter AssignDriveLetter GptType IsHidden IsActive",
-    ),
+    method("MSFT_Disk", "CreatePartition", "Size UseMaximumSize Offset AssignDriveLetter GptType IsHidden IsActive"),
     method("MSFT_Disk", "Online", ""),
     method("MSFT_Disk", "Offline", ""),
     method("MSFT_Disk", "Refresh", ""),
@@ -159,7 +155,7 @@ fn start(state: &mut State, object: &ObjectPath, method: &str, given: &[(&str, V
 fn call_disk(state: &mut State, device: DeviceId, method: &str, arguments: Arguments<'_>) -> Result<u64, Ended> {
     let action = match method {
         "Initialize" => match arguments.u32("PartitionStyle")?.unwrap_or(2) {
-            style @ (1 | 2) => JobAction::Initialize { gpt: style == 2 },
+            2 => JobAction::Initialize,
             _ => return Err(code::INVALID_PARAMETER.into()),
         },
         "CreatePartition" => JobAction::CreatePartition(create_partition_arguments(arguments)?),
@@ -183,15 +179,8 @@ fn refresh(disk: &mut Disk) -> u32 {
     code::DONE
 }
 
-/// Returns the arguments of `CreatePartition`, or the code with which it refuses them on every disk.
+/// Returns the arguments of `CreatePartition`. Without a size, the partition has the maximum size.
 fn create_partition_arguments(arguments: Arguments<'_>) -> Result<NewPartition, Ended> {
-    let size = arguments.u64("Size")?;
-    if size.is_some() == arguments.bool("UseMaximumSize")?.unwrap_or(false) {
-        return Err(code::NO_SIZE_OR_TWO.into());
-    }
-    if arguments.u16("DriveLetter")?.is_some() {
-        return Err(code::NOT_SUPPORTED.into());
-    }
     // Only `false`, which csi-proxy passes, is simulated.
     for flag in ["AssignDriveLetter", "IsHidden", "IsActive"] {
         if arguments.bool(flag)?.unwrap_or(false) {
@@ -200,7 +189,7 @@ fn create_partition_arguments(arguments: Arguments<'_>) -> Result<NewPartition, 
     }
     let gpt_type = arguments.text("GptType")?.map(|kind| kind.trim_start_matches('{').trim_end_matches('}').parse());
     let gpt_type = gpt_type.transpose().map_err(|_| code::INVALID_PARAMETER)?;
-    Ok(NewPartition { offset: arguments.u64("Offset")?, size, gpt_type })
+    Ok(NewPartition { offset: arguments.u64("Offset")?, size: arguments.u64("Size")?, gpt_type })
 }
 
 fn call_partition(
@@ -284,13 +273,11 @@ fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Argumen
     match method {
         "Format" => {
             let kind = arguments.text("FileSystem")?.unwrap_or("NTFS").to_owned();
-            let label = arguments.text("FileSystemLabel")?.unwrap_or_default().to_owned();
             if !arguments.bool("Force")?.unwrap_or(false) && state.is_volume_open(volume) {
                 return Err(code::ACCESS_DENIED.into());
             }
             let cluster_size = arguments.u32("AllocationUnitSize")?;
-            let action = JobAction::Format(FormatArguments { volume, kind, label, cluster_size });
-            start_job(state, Some(device), action)
+            start_job(state, Some(device), JobAction::Format(FormatArguments { volume, kind, cluster_size }))
         }
         // "Flush"
         _ if state.volume(volume)?.1.health == Health::Unreadable => Err(code::FAILED.into()),
@@ -301,7 +288,7 @@ fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Argumen
 fn start_job(state: &mut State, device: Option<DeviceId>, action: JobAction) -> Result<u64, Ended> {
     let timing = state.timing;
     let takes = match &action {
-        JobAction::Initialize { .. } => timing.initialize,
+        JobAction::Initialize => timing.initialize,
         JobAction::CreatePartition(_) => timing.create_partition,
         JobAction::Format(_) => timing.format,
         JobAction::Resize { .. } => timing.resize,

@@ -58,10 +58,6 @@ pub(crate) fn disk_instance(disk: &Disk) -> Instance {
         Layout::Mbr { .. } | Layout::Superfloppy => 1,
         Layout::Gpt { .. } => 2,
     };
-    let guid = match disk.layout {
-        Layout::Gpt { id, .. } => text(format!("{{{id}}}")),
-        _ => Value::Null,
-    };
     let unique_id = disk.identifiers.as_ref().and_then(|all| best_identifier(all)).map(|best| hex::encode(&best.bytes));
     let location = if disk.location.is_empty() { Value::Null } else { text(&*disk.location) };
     let serial = disk.provider_serial.as_deref().or(disk.serial.as_deref());
@@ -75,14 +71,10 @@ pub(crate) fn disk_instance(disk: &Disk) -> Instance {
             ("Path", text(disk.interface())),
             ("Location", location),
             ("SerialNumber", serial.map_or(Value::Null, text)),
-            ("BusType", Value::U32(disk.bus)),
             ("Size", long(disk.provider_cache.size)),
             ("IsOffline", Value::Bool(offline)),
             ("IsReadOnly", Value::Bool(read_only)),
-            ("IsSystem", Value::Bool(disk.system)),
-            ("IsBoot", Value::Bool(disk.system)),
             ("PartitionStyle", Value::U32(style)),
-            ("Guid", guid),
             ("LargestFreeExtent", long(disk.largest_gap().map_or(0, |(_, length)| length))),
         ],
     )
@@ -115,7 +107,6 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
     };
     // PartitionNumber counts by offset. The numbers in the partition table may have another order.
     let number = 1 + disk.partitions.iter().filter(|other| other.offset < part.offset).count();
-    let guid = if mbr == Value::Null { text(format!("{{{}}}", part.id)) } else { Value::Null };
     row(
         "MSFT_Partition",
         &id,
@@ -125,13 +116,11 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
             ("PartitionNumber", Value::U32(u32::try_from(number).unwrap_or(u32::MAX))),
             ("GptType", gpt),
             ("MbrType", mbr),
-            ("Guid", guid),
             ("Offset", long(part.offset)),
             ("Size", long(part.length)),
             ("AccessPaths", paths),
             ("IsOffline", Value::Bool(is_offline)),
             ("IsReadOnly", Value::Bool(disk.is_read_only())),
-            ("IsSystem", Value::Bool(disk.system)),
             ("IsBoot", Value::Bool(disk.system)),
         ],
     )
@@ -159,8 +148,6 @@ pub(crate) fn volume_instance(state: &State, volume: &Volume) -> Instance {
             ("Path", text(volume_path(volume.id))),
             ("FileSystem", text(kind)),
             ("FileSystemType", Value::U32(kind_number)),
-            ("FileSystemLabel", text(mounted.map_or("", |file_system| &file_system.label))),
-            ("AllocationUnitSize", Value::U32(mounted.and_then(|system| system.cluster.try_into().ok()).unwrap_or(0))),
             ("Size", long(mounted.map_or(0, FileSystem::total))),
             ("SizeRemaining", long(mounted.map_or(0, FileSystem::free))),
         ],

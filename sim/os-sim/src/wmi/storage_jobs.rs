@@ -33,9 +33,7 @@ pub(crate) struct Job {
 /// The change that a job makes when it ends.
 #[derive(Clone, Debug)]
 pub(crate) enum JobAction {
-    Initialize {
-        gpt: bool,
-    },
+    Initialize,
     CreatePartition(NewPartition),
     Format(FormatArguments),
     Resize {
@@ -67,7 +65,6 @@ pub(crate) struct NewPartition {
 pub(crate) struct FormatArguments {
     pub volume: Uuid,
     pub kind: String,
-    pub label: String,
     pub cluster_size: Option<u32>,
 }
 
@@ -132,7 +129,7 @@ impl State {
             JobAction::Format(format) => self.format_refusal(disk, format),
             JobAction::Resize { .. } if disk.is_offline() || disk.is_read_only() => Some(code::FAILED),
             JobAction::Resize { partition, size } => resize_refusal(disk, *partition, *size),
-            JobAction::Initialize { .. } if disk.layout != Layout::Raw => Some(code::ALREADY_INITIALIZED),
+            JobAction::Initialize if disk.layout != Layout::Raw => Some(code::ALREADY_INITIALIZED),
             JobAction::SetOffline(true) | JobAction::SetReadOnly(_) if disk.system => Some(code::CRITICAL_DISK),
             JobAction::SetOffline(_) if disk.is_cache_stale() => Some(code::STALE_CACHE),
             JobAction::SetOffline(_) | JobAction::Rescan | JobAction::Remote { .. } => None,
@@ -140,8 +137,8 @@ impl State {
             _ if disk.is_cache_stale() => Some(code::STALE_CACHE),
             JobAction::SetReadOnly(_) => None,
             _ if disk.is_read_only() => Some(code::DISK_READ_ONLY),
-            JobAction::Initialize { gpt: true } if disk.cached_size < MIN_GPT_DISK => Some(code::TOO_SMALL_FOR_GPT),
-            JobAction::Initialize { .. } => None,
+            JobAction::Initialize if disk.cached_size < MIN_GPT_DISK => Some(code::TOO_SMALL_FOR_GPT),
+            JobAction::Initialize => None,
             JobAction::CreatePartition(partition) => create_partition_refusal(disk, partition),
         }
     }
@@ -155,11 +152,8 @@ impl State {
             return Some(code::INVALID_PARAMETER);
         }
         let Some(kind) = file_system_name(&format.kind) else { return Some(code::FILE_SYSTEM_NOT_SUPPORTED) };
-        let is_possible = |size: u32| match kind {
-            "ReFS" => [4096, 65536].contains(&size),
-            _ => size.is_power_of_two() && (512..=2 << 20).contains(&size),
-        };
-        if format.cluster_size.is_some_and(|size| !is_possible(size)) {
+        // csi-proxy passes only sizes that NTFS can have.
+        if kind == "ReFS" && format.cluster_size.is_some_and(|size| ![4096, 65536].contains(&size)) {
             return Some(code::BAD_CLUSTER_SIZE);
         }
         let is_writable = match volume.writability {
@@ -180,7 +174,7 @@ impl State {
                 return self.call_remote(&object, &method, &arguments);
             }
             (JobAction::Rescan, _) => self.refresh_provider(),
-            (JobAction::Initialize { gpt }, Some(device)) => self.initialize(device, gpt),
+            (JobAction::Initialize, Some(device)) => self.initialize(device),
             (JobAction::CreatePartition(partition), Some(device)) => {
                 return Ok(self.create_partition(device, &partition));
             }
@@ -197,15 +191,11 @@ impl State {
         Ok(returned(code))
     }
 
-    fn initialize(&mut self, device: DeviceId, gpt: bool) -> u32 {
+    fn initialize(&mut self, device: DeviceId) -> u32 {
         let id = self.fresh_uuid();
         let reserved = self.fresh_uuid();
         let Ok(disk) = self.disk_mut(device) else { return code::FAILED };
-        if gpt {
-            disk.write_gpt(id, reserved);
-        } else {
-            disk.layout = Layout::Mbr { signature: id.as_fields().0 };
-        }
+        disk.write_gpt(id, reserved);
         code::DONE
     }
 
@@ -235,7 +225,6 @@ impl State {
         let Some(kind) = file_system_name(&format.kind) else { return code::INVALID_PARAMETER };
         let Some(part) = self.disks[&device].partition(number) else { return code::FAILED };
         let mut file_system = self.make_file_system(kind, part.length);
-        file_system.label.clone_from(&format.label);
         file_system.cluster = format.cluster_size.map_or(file_system.cluster, u64::from);
         if !file_system.is_fat()
             && let Ok(root) = file_system.record_mut(file_system.root)
@@ -323,10 +312,8 @@ fn resize_refusal(disk: &Disk, partition: u32, size: u64) -> Option<u32> {
 }
 
 fn create_partition_refusal(disk: &Disk, wanted: &NewPartition) -> Option<u32> {
-    match disk.layout {
-        Layout::Raw | Layout::Superfloppy => return Some(code::NOT_INITIALIZED),
-        Layout::Mbr { .. } if wanted.gpt_type.is_some() => return Some(code::WRONG_STYLE),
-        Layout::Mbr { .. } | Layout::Gpt { .. } => {}
+    if matches!(disk.layout, Layout::Raw | Layout::Superfloppy) {
+        return Some(code::NOT_INITIALIZED);
     }
     if wanted.size.is_some_and(|size| size == 0 || !size.is_multiple_of(SECTOR)) {
         return Some(code::SIZE_NOT_SUPPORTED);

@@ -1,11 +1,11 @@
 //! Calls that the checks of several subjects make.
 
-use os::abi::{FileBasicInfo, FileDispositionInfo, FileIdBothDirInfo};
-use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult};
+use os::abi::{FileBasicInfo, FileDispositionInfo, FileIdBothDirInfo, FileIdInfo};
+use os::{Access, FileInfo, Handle, NtPath, OsError, OsResult};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::reparse;
-use crate::node::{TestNode, TestVolume, VolumeKind};
+use crate::node::{Directory, TestNode, TestVolume, VolumeKind};
 
 /// Reads information of a fixed size about a file.
 pub(crate) fn query<T>(handle: &dyn Handle, class: FileInfo) -> OsResult<T>
@@ -14,6 +14,16 @@ where
 {
     let mut information = T::new_zeroed();
     handle.query(class, information.as_mut_bytes()).map(|()| information)
+}
+
+/// Reads the times and attributes of a file.
+pub(crate) fn basic(handle: &dyn Handle) -> FileBasicInfo {
+    query(handle, FileInfo::Basic).expect("the information")
+}
+
+/// Returns what identifies a file.
+pub(crate) fn id(handle: &dyn Handle) -> FileIdInfo {
+    query(handle, FileInfo::Id).expect("the id")
 }
 
 /// `FILE_APPEND_DATA`.
@@ -39,8 +49,8 @@ pub(crate) struct FatRoot {
 /// Opens the root directory of a FAT volume for listing and for opening its entries.
 pub(crate) fn fat_root(node: &dyn TestNode) -> FatRoot {
     let volume = node.volume(VolumeKind::Fat32);
-    let how = Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::DIRECTORY);
-    let root = node.os().open(&NtPath::volume_root(volume.id), &how).expect("the root directory opens");
+    let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
+    let root = volume.open_root(node.os(), access).expect("the root directory opens");
     FatRoot { volume, path: volume.guid_path().to_string_lossy(), root }
 }
 
@@ -59,12 +69,24 @@ pub(crate) fn set_junction(directory: &dyn Handle, target: &NtPath) -> OsResult<
     reparse::set(directory, &reparse::mount_point(&target.to_string(), ""))
 }
 
+impl Directory<'_> {
+    /// Returns whether the listing of the directory has the entry `name`.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        names(&*self.handle()).contains(&name.to_owned())
+    }
+}
+
 /// Lists all names in a directory, with `.` and `..`.
 pub(crate) fn names(directory: &dyn Handle) -> Vec<String> {
+    names_through(directory, 4096)
+}
+
+/// Lists all names in a directory through a buffer of `length` bytes.
+pub(crate) fn names_through(directory: &dyn Handle, length: usize) -> Vec<String> {
     let mut found = Vec::new();
     let mut restart = true;
     loop {
-        let mut buffer = vec![0; 4096];
+        let mut buffer = vec![0; length];
         match directory.list(restart, &mut buffer) {
             Ok(()) => found.extend(entries(&buffer).0),
             Err(OsError::NO_MORE_FILES) => return found,

@@ -1,13 +1,13 @@
 //! Deleting: `FILE-DEL`.
 
 use os::abi::{
-    FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_IGNORE_READONLY,
-    FILE_DISPOSITION_ON_CLOSE, FILE_DISPOSITION_POSIX, FileBasicInfo, FileDispositionInfo, FileDispositionInfoEx,
+    FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_ON_CLOSE,
+    FILE_DISPOSITION_POSIX, FileBasicInfo, FileDispositionInfo, FileDispositionInfoEx,
 };
-use os::{Access, Disposition, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, Share, U16String};
+use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, U16String};
 use zerocopy::IntoBytes;
 
-use super::calls::{assert_fails, names, query};
+use super::calls::{assert_fails, query, set_attributes};
 use crate::fact::Fact;
 use crate::node::{Directory, TestNode, VolumeKind};
 
@@ -17,7 +17,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let file = open(&directory, "file", Access::GENERIC_READ | Access::GENERIC_WRITE);
         assert_eq!(marked(&*file, true), Err(OsError::ACCESS_DENIED));
         drop(file);
-        assert!(exists(&directory, "file"));
+        assert!(directory.has("file"));
     }),
     Fact::new("FILE-DEL-25", |node| {
         let directory = node.directory_with_file();
@@ -26,7 +26,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(flagged(&*file, flags), Err(OsError::ACCESS_DENIED), "{flags:#x}");
         }
         drop(file);
-        assert!(exists(&directory, "file"));
+        assert!(directory.has("file"));
     }),
     Fact::new("FILE-DEL-02", |node| {
         let directory = node.directory_with_file();
@@ -35,11 +35,11 @@ pub(crate) const FACTS: &[Fact] = &[
             let other = open(&directory, name, Access::READ_ATTRIBUTES);
             let deleting = open(&directory, name, Access::DELETE);
             marked(&*deleting, true).expect("the entry is marked");
-            assert!(exists(&directory, name));
+            assert!(directory.has(name));
             drop(deleting);
-            assert!(exists(&directory, name), "another handle is open");
+            assert!(directory.has(name), "another handle is open");
             drop(other);
-            assert!(!exists(&directory, name));
+            assert!(!directory.has(name));
         }
     }),
     Fact::new("FILE-DEL-03", |node| {
@@ -62,7 +62,7 @@ pub(crate) const FACTS: &[Fact] = &[
             marked(&*other, false).expect("the deletion is taken back");
             assert_eq!(open_error(&directory, "file"), None);
             drop((deleting, other));
-            assert!(exists(&directory, "file"));
+            assert!(directory.has("file"));
         }
     }),
     Fact::new("FILE-DEL-05", |node| {
@@ -78,16 +78,6 @@ pub(crate) const FACTS: &[Fact] = &[
         drop(file);
         assert_eq!(marked(&*full, true), Ok(()));
     }),
-    Fact::new("FILE-DEL-06", |node| {
-        let directory = node.directory();
-        let file = read_only_file(&directory);
-        assert_eq!(marked(&*file, true), Err(OsError::ACCESS_DENIED));
-        let writable = FileBasicInfo { attributes: FILE_ATTRIBUTE_NORMAL, ..FileBasicInfo::default() };
-        file.set(FileInfo::Basic, writable.as_bytes()).expect("the file becomes writable");
-        marked(&*file, true).expect("only the attribute refused it");
-        drop(file);
-        assert!(!exists(&directory, "file"));
-    }),
     Fact::new("FILE-DEL-26", |node| {
         let directory = node.directory();
         let file = read_only_file(&directory);
@@ -95,14 +85,14 @@ pub(crate) const FACTS: &[Fact] = &[
         flagged(&*file, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_IGNORE_READONLY)
             .expect("the flag ignores the attribute");
         drop(file);
-        assert!(!exists(&directory, "file"));
+        assert!(!directory.has("file"));
     }),
     Fact::new("FILE-DEL-07", |node| {
         let directory = node.directory_with_file();
         directory.mkdir("folder");
         for name in ["file", "folder"] {
             let other = deleted_while_open(&directory, name);
-            assert!(!exists(&directory, name));
+            assert!(!directory.has(name));
             drop(other);
         }
     }),
@@ -123,7 +113,7 @@ pub(crate) const FACTS: &[Fact] = &[
         query::<FileBasicInfo>(&*other, FileInfo::Basic).expect("the other handle works");
         directory.write("file", b"other");
         drop(other);
-        assert!(exists(&directory, "file"));
+        assert!(directory.has("file"));
     }),
     Fact::new("FILE-DEL-10", |node| {
         let directory = node.directory();
@@ -134,14 +124,14 @@ pub(crate) const FACTS: &[Fact] = &[
         marked(&*other, false).expect("the deletion is taken back");
         assert_eq!(open_error(&directory, "file"), None);
         drop(other);
-        assert!(exists(&directory, "file"));
+        assert!(directory.has("file"));
     }),
     Fact::new("FILE-DEL-11", |node| {
         let directory = node.directory();
         let file = created_to_delete(&directory, "file", Options::NON_DIRECTORY);
         marked(&*file, false).expect("the request is accepted");
         drop(file);
-        assert!(!exists(&directory, "file"));
+        assert!(!directory.has("file"));
     }),
     Fact::new("FILE-DEL-12", |node| {
         let directory = node.directory();
@@ -149,33 +139,19 @@ pub(crate) const FACTS: &[Fact] = &[
             let created = created_to_delete(&directory, name, kind);
             flagged(&*created, FILE_DISPOSITION_ON_CLOSE).expect("the flag is cleared");
             drop(created);
-            assert!(exists(&directory, name));
+            assert!(directory.has(name));
         }
-    }),
-    Fact::new("FILE-DEL-13", |node| {
-        let directory = node.directory_with_file();
-        let both = FILE_DISPOSITION_DELETE | FILE_DISPOSITION_ON_CLOSE;
-        let without = open(&directory, "file", Access::DELETE);
-        assert_eq!(flagged(&*without, both), Err(OsError::NOT_SUPPORTED));
-        drop(without);
-        assert!(exists(&directory, "file"));
-        let with = directory.existing("file", Access::DELETE, Options::DELETE_ON_CLOSE).expect("the file opens");
-        assert_eq!(flagged(&*with, both), Ok(()));
-        drop(with);
-        assert!(!exists(&directory, "file"));
     }),
     Fact::new("FILE-DEL-14", |node| {
         let directory = node.directory();
         directory.mkdir("full");
         directory.write(r"full\file", b"content");
         drop(directory.existing("full", Access::DELETE, Options::DELETE_ON_CLOSE).expect("the directory opens"));
-        assert!(exists(&directory, "full"));
+        assert!(directory.has("full"));
         assert_eq!(open_error(&directory, r"full\file"), None);
     }),
     Fact::new("FILE-DEL-17", |node| {
-        let volume = node.volume(VolumeKind::Fat32);
-        let how = Open::existing(Access::DELETE, Options::DIRECTORY);
-        let root = node.os().open(&NtPath::volume_root(volume.id), &how).expect("the root opens");
+        let root = node.volume(VolumeKind::Fat32).open_root(node.os(), Access::DELETE).expect("the root opens");
         assert_eq!(marked(&*root, true), Err(OsError::ACCESS_DENIED));
     }),
     Fact::new("FILE-DEL-18", |node| {
@@ -234,25 +210,15 @@ fn open_error(directory: &Directory<'_>, name: &str) -> Option<OsError> {
 
 /// Creates an entry, a directory or a file, that is deleted on close.
 fn created_to_delete(directory: &Directory<'_>, name: &str, kind: Options) -> Box<dyn Handle> {
-    let how = Open {
-        access: Access::DELETE | Access::READ_ATTRIBUTES,
-        share: Share::all(),
-        disposition: Disposition::Create,
-        options: kind | Options::DELETE_ON_CLOSE,
-    };
+    let how = Open::new(Access::DELETE | Access::READ_ATTRIBUTES, kind | Options::DELETE_ON_CLOSE);
     directory.open(name, &how).expect("the entry is created")
-}
-
-fn exists(directory: &Directory<'_>, name: &str) -> bool {
-    names(&*directory.handle()).contains(&name.to_owned())
 }
 
 /// Creates a read-only file and opens it.
 fn read_only_file(directory: &Directory<'_>) -> Box<dyn Handle> {
     directory.write("file", b"content");
     let file = open(directory, "file", Access::DELETE | Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES);
-    let read_only = FileBasicInfo { attributes: FILE_ATTRIBUTE_READONLY, ..FileBasicInfo::default() };
-    file.set(FileInfo::Basic, read_only.as_bytes()).expect("the file becomes read-only");
+    set_attributes(&*file, FILE_ATTRIBUTE_READONLY).expect("the file becomes read-only");
     file
 }
 
@@ -261,7 +227,7 @@ fn deleted_while_open(directory: &Directory<'_>, name: &str) -> Box<dyn Handle> 
     let other = open(directory, name, Access::READ_ATTRIBUTES);
     let deleting = open(directory, name, Access::DELETE);
     flagged(&*deleting, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX).expect("the file is deleted");
-    assert!(exists(directory, name), "the deleting handle is open");
+    assert!(directory.has(name), "the deleting handle is open");
     other
 }
 
@@ -269,12 +235,6 @@ fn deleted_while_open(directory: &Directory<'_>, name: &str) -> Box<dyn Handle> 
 fn file_on_fat(node: &dyn TestNode) -> (NtPath, Box<dyn Handle>) {
     let volume = node.volume(VolumeKind::Fat32);
     let path = NtPath::volume_root(volume.id).join(&U16String::from_str("facts-file"));
-    let how = Open {
-        access: Access::DELETE,
-        share: Share::all(),
-        disposition: Disposition::Create,
-        options: Options::NON_DIRECTORY,
-    };
-    let file = node.os().open(&path, &how).expect("the file is created");
+    let file = node.os().open(&path, &Open::new(Access::DELETE, Options::NON_DIRECTORY)).expect("the file is created");
     (path, file)
 }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use os::abi::{
-    ControlCode, DiskAttributes, DriveLayout, FsAttributeInformation, LengthInformation, PartitionEntry,
-    SetDiskAttributes, StorageDeviceDescriptor, StorageDeviceNumber, StoragePropertyQuery,
+    ControlCode, DiskAttributes, DiskExtent, DriveLayout, FsAttributeInformation, FsFullSizeInformation,
+    LengthInformation, PartitionEntry, SetDiskAttributes, StorageDeviceDescriptor, StorageDeviceNumber,
+    StoragePropertyQuery, VolumeDiskExtents,
 };
 use os::{Access, FsInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, Uuid};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::node::{DiskKind, System, TestDisk, TestNode, missing};
 
@@ -62,6 +63,15 @@ pub(crate) fn partition_table(disk: &dyn Handle) -> (DriveLayout, Vec<PartitionE
     let entries: Vec<_> = entries.map(|entry| PartitionEntry::read_from_bytes(entry).expect("an entry")).collect();
     assert_eq!(entries.len(), head.partition_count as usize, "all entries are in the answer");
     (head, entries)
+}
+
+/// Reads the extents of a volume.
+pub(crate) fn extents(volume: &dyn Handle) -> OsResult<Vec<DiskExtent>> {
+    let mut output = [0; 512];
+    let filled = volume.control(ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], &mut output)?;
+    let (head, extents) = VolumeDiskExtents::read_from_prefix(&output[..filled]).expect("the head");
+    let extents = extents.chunks_exact(size_of::<DiskExtent>()).take(head.count as usize);
+    Ok(extents.map(|extent| DiskExtent::read_from_bytes(extent).expect("an extent")).collect())
 }
 
 /// Reads the attributes of a disk.
@@ -124,6 +134,15 @@ pub(crate) fn file_system(handle: &dyn Handle) -> OsResult<String> {
     let filled = handle.query_fs(FsInfo::Attribute, &mut buffer)?;
     let units = buffer[FsAttributeInformation::NAME_OFFSET..filled].chunks_exact(2);
     Ok(units.map(|unit| char::from(unit[0])).collect())
+}
+
+/// Reads the size of the file system behind a handle.
+pub(crate) fn full_size(handle: &dyn Handle) -> OsResult<FsFullSizeInformation> {
+    let mut size = FsFullSizeInformation::new_zeroed();
+    handle.query_fs(FsInfo::FullSize, size.as_mut_bytes()).map(|filled| {
+        assert_eq!(filled, size_of_val(&size));
+        size
+    })
 }
 
 /// Returns whether Windows lists the volume.

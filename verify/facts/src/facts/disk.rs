@@ -77,8 +77,8 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("DISK-11", |node| {
         let volume = node.volume(VolumeKind::Ntfs);
-        let how = Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::DIRECTORY);
-        let root = node.os().open(&NtPath::volume_root(volume.id), &how).expect("the root directory");
+        let root =
+            volume.open_root(node.os(), Access::READ_DATA | Access::READ_ATTRIBUTES).expect("the root directory");
         let disk = open_disk(node, TestDisk { number: volume.disk }, Access::empty());
         assert_eq!(disk.control(ControlCode::DISK_UPDATE_PROPERTIES, &[], &mut []), Ok(0));
         assert!(query::<os::abi::FileBasicInfo>(&*root, FileInfo::Basic).is_ok());

@@ -4,8 +4,8 @@ use os::abi::DiskAttributes;
 use os::{Access, Handle, NtPath, Open, OsError};
 
 use super::devices::{
-    READ_WRITE, attributes, device_number, is_listed, open_disk, partition_table, set_attributes, set_offline,
-    spare_system_disk, wait_until,
+    READ_WRITE, attributes, is_listed, open_disk, partition_table, set_attributes, set_offline, spare_system_disk,
+    wait_until,
 };
 use crate::fact::Fact;
 use crate::node::{DiskKind, TestDisk, TestNode, VolumeKind};
@@ -60,9 +60,6 @@ pub(crate) const FACTS: &[Fact] = &[
         assert!(wait_until(node, || !is_listed(node, volume.id)));
         set_offline(&*disk, false);
         assert!(wait_until(node, || is_listed(node, volume.id)));
-        let device = volume.open(node.os(), Access::empty()).expect("the volume opens");
-        let number = device_number(&*device);
-        assert_eq!(number.device_number, volume.disk);
     }),
     Fact::new("DISK-36", |node| {
         let volume = node.volume(VolumeKind::Ntfs);

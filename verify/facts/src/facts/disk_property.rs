@@ -1,8 +1,8 @@
 //! Disks as devices, their descriptors: `DISK`.
 
 use os::abi::{
-    ASSOCIATION_DEVICE, ControlCode, StorageDescriptorHead, StorageDeviceDescriptor, StorageDeviceIdDescriptor,
-    StorageIdentifier, StoragePropertyQuery,
+    ASSOCIATION_DEVICE, StorageDescriptorHead, StorageDeviceDescriptor, StorageDeviceIdDescriptor, StorageIdentifier,
+    StoragePropertyQuery,
 };
 use os::{Access, OsError};
 use zerocopy::FromBytes;
@@ -13,14 +13,6 @@ use crate::fact::Fact;
 use crate::node::DiskKind;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::new("DISK-12", |node| {
-        let disk = open_disk(node, node.disk(DiskKind::System), Access::empty());
-        let send = |size| disk.control(ControlCode::STORAGE_QUERY_PROPERTY, &[0; 12][..size], &mut [0; 512]);
-        for size in [0, 8, 11] {
-            assert_eq!(send(size), Err(OsError::BAD_LENGTH));
-        }
-        assert!(send(12).is_ok());
-    }),
     Fact::new("DISK-13", |node| {
         let disk = open_disk(node, node.disk(DiskKind::System), Access::empty());
         let head = property(&*disk, StoragePropertyQuery::DEVICE, 8).expect("the head");

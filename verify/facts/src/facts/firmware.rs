@@ -1,11 +1,10 @@
 //! Firmware: `SMBIOS`.
 
-use std::time::Duration;
-
 use os::abi::{FIRMWARE_SMBIOS, RawSmbios};
 use os::{Namespace, OsError};
 use zerocopy::FromBytes;
 
+use super::network::select;
 use crate::fact::Fact;
 use crate::node::{TestNode, missing};
 
@@ -27,9 +26,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let table = table(node);
         let (_, structures) = RawSmbios::read_from_prefix(&table).expect("a head");
         let serial = serial_number(structures).unwrap_or_else(|| missing("a serial number in the firmware"));
-        let deadline = node.os().clock().now() + Duration::from_mins(1);
-        let wql = "SELECT SerialNumber FROM Win32_BIOS";
-        let bios = node.os().wmi().query(Namespace::CimV2, wql, deadline).expect("the query succeeds");
+        let bios = select(node, Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS");
         assert_eq!(bios[0].text("SerialNumber"), Some(&*serial));
     }),
     Fact::new("SMBIOS-04", |node| {

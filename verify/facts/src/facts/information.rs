@@ -1,13 +1,12 @@
 //! Information about files: `FILE-INFO`.
 
 use os::abi::{
-    AccessEntry, ControlCode, EntryKind, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY,
-    FILE_ATTRIBUTE_REPARSE_POINT, FileAttributeTagInfo, FileBasicInfo, FileIdBothDirInfo, FileIdInfo,
+    AccessEntry, EntryKind, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY,
+    FILE_ATTRIBUTE_REPARSE_POINT, FileAttributeTagInfo, FileBasicInfo, FileIdInfo,
 };
-use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult};
-use zerocopy::{FromBytes, IntoBytes};
+use os::{Access, FileInfo, Handle, Options, OsError};
 
-use super::calls::query;
+use super::calls::{basic, query, set_attributes};
 use crate::fact::Fact;
 use crate::node::{Directory, TestNode, VolumeKind};
 
@@ -27,17 +26,6 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(query::<FileBasicInfo>(&*writing, FileInfo::Basic).err(), Some(OsError::ACCESS_DENIED));
         assert_eq!(set_attributes(&*writing, FILE_ATTRIBUTE_READONLY), Ok(()));
         assert_eq!(basic(&*reading).attributes & FILE_ATTRIBUTE_READONLY, FILE_ATTRIBUTE_READONLY);
-    }),
-    Fact::new("FILE-INFO-02", |node| {
-        let (_directory, handle) = file(node);
-        set_attributes(&*handle, SYSTEM).expect("an attribute to keep is set");
-        let before = basic(&*handle);
-        set_attributes(&*handle, 0).expect("zeros are accepted");
-        let after = basic(&*handle);
-        let of =
-            |info: &FileBasicInfo| (info.creation_time, info.last_access_time, info.last_write_time, info.attributes);
-        assert_eq!(of(&after), of(&before));
-        assert!(after.creation_time > 0 && after.last_write_time > 0);
     }),
     Fact::new("FILE-INFO-03", |node| {
         let (_directory, handle) = file(node);
@@ -61,29 +49,8 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(handle.query(FileInfo::AttributeTag, &mut output), Ok(()));
         assert_ne!(output, [0; 8]);
     }),
-    Fact::new("FILE-INFO-05", |node| {
-        let (directory, handle) = file(node);
-        let read = |handle: &dyn Handle| query::<FileIdInfo>(handle, FileInfo::Id).expect("the id");
-        let (id, other) = (read(&*handle), read(&*directory.handle()));
-        let again = directory.existing("FILE", Access::READ_ATTRIBUTES, Options::empty()).expect("the file opens");
-        assert_eq!(read(&*again), id);
-        assert_ne!(other.file_id, id.file_id);
-        assert_eq!(other.volume_serial_number, id.volume_serial_number);
-        let mut listing = [0; 4096];
-        directory.handle().list(true, &mut listing).expect("the directory is listed");
-        let mut at = 0;
-        let listed = loop {
-            let (entry, _) = FileIdBothDirInfo::read_from_prefix(&listing[at..]).expect("an entry");
-            if entry.next_entry_offset == 0 {
-                break entry.file_id;
-            }
-            at += entry.next_entry_offset as usize;
-        };
-        let (low, high) = id.file_id.split_at(8);
-        assert_eq!((low, high), (&listed.to_le_bytes()[..], &[0; 8][..]));
-    }),
     Fact::new("FILE-INFO-06", |node| {
-        let root = on_fat(node, NtPath::volume_root);
+        let root = node.volume(VolumeKind::Fat32).open_root(node.os(), Access::GENERIC_READ).expect("it opens");
         assert_eq!(
             query::<FileAttributeTagInfo>(&*root, FileInfo::AttributeTag).err(),
             Some(OsError::INVALID_PARAMETER)
@@ -99,12 +66,6 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!((tag.attributes, tag.reparse_tag), (attributes, 0));
             assert_eq!(basic(&*handle).attributes, attributes);
         }
-    }),
-    Fact::new("FILE-INFO-09", |node| {
-        let (_directory, handle) = file(node);
-        // FILE_DEVICE_FILE_SYSTEM, function 0xfff, any access.
-        let unknown = ControlCode(0x0009_3ffc);
-        assert_eq!(handle.control(unknown, &[], &mut [0; 64]), Err(OsError::INVALID_FUNCTION));
     }),
     Fact::new("FILE-INFO-11", |node| {
         let (directory, without) = file(node);
@@ -136,19 +97,4 @@ fn file(node: &dyn TestNode) -> (Directory<'_>, Box<dyn Handle>) {
     let access = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
     let handle = directory.existing("file", access, Options::empty()).expect("the file opens");
     (directory, handle)
-}
-
-fn basic(handle: &dyn Handle) -> FileBasicInfo {
-    query(handle, FileInfo::Basic).expect("the information")
-}
-
-fn set_attributes(handle: &dyn Handle, attributes: u32) -> OsResult<()> {
-    handle.set(FileInfo::Basic, FileBasicInfo { attributes, ..FileBasicInfo::default() }.as_bytes())
-}
-
-/// Opens an object of a new FAT volume.
-fn on_fat(node: &dyn TestNode, open: fn(os::Uuid) -> NtPath) -> Box<dyn Handle> {
-    let volume = node.volume(VolumeKind::Fat32);
-    let how = Open::existing(Access::GENERIC_READ, Options::empty());
-    node.os().open(&open(volume.id), &how).expect("it opens")
 }

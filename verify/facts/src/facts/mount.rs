@@ -1,14 +1,11 @@
 //! Mounted folders: `MOUNT`.
 
-use os::abi::{
-    BASIC_DATA, ControlCode, DiskExtent, DriveLayout, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT,
-    PartitionEntry, REPARSE_TAG_MOUNT_POINT, VolumeDiskExtents,
-};
+use os::abi::{BASIC_DATA, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, REPARSE_TAG_MOUNT_POINT};
 use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, Share, U16Str, U16String};
-use zerocopy::FromBytes;
 
-use super::calls::{assert_fails, delete, set_attributes};
-use super::reparse::{attributes, final_path, id, mount_point, set};
+use super::calls::{assert_fails, delete, id, set_attributes};
+use super::devices::{extents, open_disk, partition_table};
+use super::reparse::{attributes, final_path, mount_point, set};
 use crate::fact::Fact;
 use crate::node::{Directory, TestDisk, TestNode, TestVolume, VolumeKind};
 
@@ -36,10 +33,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_is_root(&directory, "fat", fat);
         directory.mkdir(r"fat\m");
         let refused = mount_at(node, &with_backslash(&directory, r"fat\m"), ntfs);
-        directory
-            .itself(r"fat\m", Access::DELETE)
-            .set(os::FileInfo::Disposition, &[1])
-            .expect("the directory is deleted");
+        delete(&*directory.itself(r"fat\m", Access::DELETE)).expect("the directory is deleted");
         assert_fails(refused, &UNSUPPORTED);
     }),
     Fact::new("MOUNT-04", |node| {
@@ -151,17 +145,10 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("MOUNT-16", |node| {
         let volume = node.volume(VolumeKind::Ntfs);
-        let how = Open::existing(Access::GENERIC_READ, Options::empty());
-        let disk = node.os().open(&NtPath::disk(volume.disk), &how).expect("the disk opens");
-        let mut layout = vec![0; 64 * 1024];
-        disk.control(ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], &mut layout).expect("the layout");
-        let (head, mut rest) = DriveLayout::read_from_prefix(&layout).expect("a layout");
-        let mut data = Vec::new();
-        for _ in 0..head.partition_count {
-            let (entry, next) = PartitionEntry::read_from_prefix(rest).expect("an entry");
-            data.extend((entry.gpt_type() == BASIC_DATA).then_some(entry.offset));
-            rest = next;
-        }
+        let disk = open_disk(node, TestDisk { number: volume.disk }, Access::GENERIC_READ);
+        let mut entries = partition_table(&*disk).1;
+        entries.retain(|entry| entry.gpt_type() == BASIC_DATA);
+        let data: Vec<i64> = entries.iter().map(|entry| entry.offset).collect();
         let volumes = node.os().volumes().expect("the volumes");
         let mut offsets: Vec<i64> = volumes.iter().filter_map(|path| offset_on(node, path, volume.disk)).collect();
         offsets.sort_unstable();
@@ -297,9 +284,6 @@ fn offset_on(node: &dyn TestNode, guid_path: &U16Str, disk: u32) -> Option<i64> 
     let name = &guid_path.as_slice()[..guid_path.len() - 1];
     let path = NtPath::from_win32(U16Str::from_slice(name));
     let volume = node.os().open(&path, &Open::existing(Access::empty(), Options::empty())).expect("the volume opens");
-    let mut extents = [0; 512];
-    volume.control(ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], &mut extents).ok()?;
-    let (_, first) = VolumeDiskExtents::read_from_prefix(&extents).expect("the extents");
-    let (extent, _) = DiskExtent::read_from_prefix(first).expect("an extent");
-    (extent.disk_number == disk).then_some(extent.offset)
+    let first = extents(&*volume).ok()?.remove(0);
+    (first.disk_number == disk).then_some(first.offset)
 }

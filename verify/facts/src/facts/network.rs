@@ -26,8 +26,13 @@ pub(crate) fn text(text: &str) -> Value {
 }
 
 /// Runs a query.
+pub(crate) fn query_in(node: &dyn TestNode, namespace: Namespace, wql: &str) -> OsResult<Vec<Instance>> {
+    node.os().wmi().query(namespace, wql, deadline(node))
+}
+
+/// Runs a query that succeeds.
 pub(crate) fn select(node: &dyn TestNode, namespace: Namespace, wql: &str) -> Vec<Instance> {
-    node.os().wmi().query(namespace, wql, deadline(node)).expect("the query succeeds")
+    query_in(node, namespace, wql).expect("the query succeeds")
 }
 
 /// Calls a method and waits until it ends.

@@ -1,9 +1,9 @@
 //! Opening by name: `FILE-OPEN-01` to `-20`, and the names that no file has.
 
-use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FileAttributeTagInfo, FileIdInfo};
-use os::{Access, Disposition, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, U16String};
+use os::abi::FILE_ATTRIBUTE_DIRECTORY;
+use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, U16String};
 
-use super::calls::{assert_fails, fat_root, query};
+use super::calls::{assert_fails, basic, fat_root, id};
 use crate::fact::Fact;
 
 /// `ERROR_BAD_PATHNAME`.
@@ -103,18 +103,6 @@ pub(crate) const FACTS: &[Fact] = &[
         let path = root.final_path(PathForm::Dos).expect("the path").to_string_lossy();
         assert_eq!(path.to_lowercase(), format!(r"\\?\{drive}:\").to_lowercase());
     }),
-    Fact::new("FILE-OPEN-13", |node| {
-        let directory = node.directory();
-        directory.mkdir("directory");
-        directory.write("file", b"content");
-        let both = Options::DIRECTORY | Options::NON_DIRECTORY;
-        for name in ["directory", "file"] {
-            for opened in directory.open_both_ways(name, &read_attributes(both)) {
-                assert_eq!(opened.err(), Some(OsError::INVALID_PARAMETER), "{name}");
-            }
-        }
-        assert_eq!(directory.open("new", &create(both)).err(), Some(OsError::INVALID_PARAMETER));
-    }),
     Fact::new("FILE-OPEN-14", |node| {
         let directory = node.directory();
         for (name, options) in [("file", Options::NON_DIRECTORY), ("directory", Options::DIRECTORY)] {
@@ -153,19 +141,6 @@ pub(crate) const FACTS: &[Fact] = &[
             parent.open_child(&name, &read_attributes(Options::NON_DIRECTORY)).expect("the name opens");
         }
     }),
-    Fact::new("FILE-OPEN-19", |node| {
-        let directory = node.directory();
-        let created = directory.open("CON", &create(Options::NON_DIRECTORY)).expect("the name is accepted");
-        assert!(!is_directory(&*created));
-        let opened = directory.open("CON", &read_attributes(Options::empty())).expect("the name opens");
-        assert_eq!(id(&*opened), id(&*created));
-    }),
-    Fact::new("FILE-OPEN-20", |node| {
-        let prefix = NtPath::from_win32(&U16String::from_str(r"\\?\"));
-        assert_eq!(prefix.to_string(), r"\??\");
-        let opened = node.os().open(&prefix, &read_attributes(Options::empty()));
-        assert_eq!(opened.err(), Some(OsError::INVALID_NAME));
-    }),
     Fact::new("FILE-OPEN-36", |node| {
         let directory = node.directory();
         let how = read_attributes(Options::empty());
@@ -188,7 +163,7 @@ fn read_attributes(options: Options) -> Open {
 }
 
 fn create(options: Options) -> Open {
-    Open { disposition: Disposition::Create, ..read_attributes(options) }
+    Open::new(Access::READ_ATTRIBUTES, options)
 }
 
 fn child(parent: &dyn Handle, name: &str, how: &Open) -> OsResult<Box<dyn Handle>> {
@@ -196,10 +171,5 @@ fn child(parent: &dyn Handle, name: &str, how: &Open) -> OsResult<Box<dyn Handle
 }
 
 fn is_directory(handle: &dyn Handle) -> bool {
-    let found: FileAttributeTagInfo = query(handle, FileInfo::AttributeTag).expect("the attributes");
-    found.attributes & FILE_ATTRIBUTE_DIRECTORY != 0
-}
-
-fn id(handle: &dyn Handle) -> FileIdInfo {
-    query(handle, FileInfo::Id).expect("the id")
+    basic(handle).attributes & FILE_ATTRIBUTE_DIRECTORY != 0
 }

@@ -2,10 +2,10 @@
 //! `-50` to `-55`.
 
 use os::abi::{REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
-use os::{Access, Disposition, Handle, NtPath, Open, Options, OsError, OsResult, U16String};
+use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, U16String};
 
-use super::calls::delete;
-use super::reparse::{UNHANDLED_TAG, absolute, attributes, id, relative, tagged};
+use super::calls::{delete, id};
+use super::reparse::{UNHANDLED_TAG, absolute, attributes, relative, tagged};
 use crate::fact::Fact;
 use crate::node::Directory;
 
@@ -16,8 +16,7 @@ pub(crate) const FACTS: &[Fact] = &[
         for path in [r"junction\inner", r"junction\inner\file", r"link\file", r"real\link\file", r"junction\link\file"]
         {
             assert_met(&directory, path);
-            let how = Open { disposition: Disposition::Create, ..Open::existing(READ, Options::empty()) };
-            let created = below(&*directory.handle(), &format!("{path}.new"), &how);
+            let created = below(&*directory.handle(), &format!("{path}.new"), &Open::new(READ, Options::empty()));
             assert_eq!(created.err(), Some(OsError::REPARSE_POINT_ENCOUNTERED), "{path}");
         }
         for path in ["junction", r"real\link"] {
@@ -40,9 +39,7 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("FILE-OPEN-50", |node| {
         let directory = node.directory();
-        directory.mkdir("real");
-        directory.mkdir(r"real\inner");
-        directory.write(r"real\inner\file", b"content");
+        directory.tree();
         let parent = directory.handle();
         for path in ["real", r"real\inner", r"REAL\Inner\FILE"] {
             let by_path = directory.existing(path, READ, Options::empty()).expect("the path opens");
@@ -116,13 +113,9 @@ fn both(parent: &dyn Handle, path: &str) -> [OsResult<Box<dyn Handle>>; 2] {
     [Options::empty(), Options::REPARSE_POINT].map(|options| below(parent, path, &Open::existing(READ, options)))
 }
 
-/// Creates `real\inner\file`, `junction` to `real`, and `link` and `real\link` to `real\inner`.
+/// Creates the tree, and `real\link` to `real\inner`.
 fn tree(directory: &Directory<'_>) {
-    directory.mkdir("real");
-    directory.mkdir(r"real\inner");
-    directory.write(r"real\inner\file", b"content");
-    directory.junction("junction", &directory.nt_text("real"));
-    directory.link("link", &absolute(&directory.nt_text(r"real\inner")));
+    directory.tree();
     directory.link(r"real\link", &relative("inner"));
 }
 

@@ -1,11 +1,11 @@
 //! Disks, volumes, drives and servers, present and missing: `DEVICE-OPEN`.
 
-use os::abi::{ControlCode, DEVICE_TYPE_DISK, StorageDeviceNumber};
+use os::abi::DEVICE_TYPE_DISK;
 use os::{Access, NtPath, Open, Options, OsError, U16String, Uuid};
-use zerocopy::{FromZeros, IntoBytes};
 
+use super::devices::{device_number, extents, open_disk};
 use crate::fact::Fact;
-use crate::node::{DiskKind, TestNode, VolumeKind, missing};
+use crate::node::{DiskKind, VolumeKind, missing};
 
 /// Opens a device with no rights.
 const NO_RIGHTS: Open = Open::existing(Access::empty(), Options::empty());
@@ -16,14 +16,15 @@ const READ_ATTRIBUTES: Open = Open::existing(Access::READ_ATTRIBUTES, Options::e
 pub(crate) const FACTS: &[Fact] = &[
     Fact::new("DEVICE-OPEN-01", |node| {
         let disk = node.disk(DiskKind::Raw);
-        let opened = node.os().open(&NtPath::disk(disk.number), &NO_RIGHTS).expect("the disk opens");
-        let mut answer = StorageDeviceNumber::new_zeroed();
-        opened.control(ControlCode::STORAGE_GET_DEVICE_NUMBER, &[], answer.as_mut_bytes()).expect("the number");
-        assert_eq!((answer.device_type, answer.device_number), (DEVICE_TYPE_DISK, disk.number));
+        let number = device_number(&*open_disk(node, disk, Access::empty()));
+        assert_eq!((number.device_type, number.device_number), (DEVICE_TYPE_DISK, disk.number));
     }),
     Fact::new("DEVICE-OPEN-02", |node| {
-        check_opens(node, VolumeKind::Ntfs);
-        check_opens(node, VolumeKind::Raw);
+        for kind in [VolumeKind::Ntfs, VolumeKind::Raw] {
+            let volume = node.volume(kind);
+            let opened = volume.open(node.os(), Access::empty()).expect("the volume opens");
+            assert_eq!(extents(&*opened).expect("the extents")[0].disk_number, volume.disk, "{kind:?}");
+        }
     }),
     Fact::new("DEVICE-OPEN-05", |node| {
         let volumes = node.os().volumes().expect("the volumes");
@@ -50,20 +51,12 @@ pub(crate) const FACTS: &[Fact] = &[
         let path = NtPath::from_win32(&U16String::from_str(r"\\csi-proxy.invalid\share"));
         assert_eq!(node.os().open(&path, &READ_ATTRIBUTES).err(), Some(OsError::BAD_NETPATH));
     }),
-    Fact::new("DEVICE-OPEN-08", |node| {
-        let share = node.share();
-        let server = share.trim_start_matches('\\').split('\\').next().expect("a server");
-        let path = NtPath::from_win32(&U16String::from_str(&format!(r"\\{server}\csi-proxy-has-no-such-share")));
-        assert_eq!(node.os().open(&path, &READ_ATTRIBUTES).err(), Some(OsError::BAD_NET_NAME));
-    }),
     Fact::new("DEVICE-OPEN-09", |node| {
-        let volume = node.volume(VolumeKind::Raw);
-        let opened = node.os().open(&NtPath::volume_root(volume.id), &READ_ATTRIBUTES);
+        let opened = node.volume(VolumeKind::Raw).open_root(node.os(), Access::READ_ATTRIBUTES);
         assert_eq!(opened.err(), Some(OsError::UNRECOGNIZED_VOLUME));
     }),
     Fact::new("DEVICE-OPEN-10", |node| {
-        let volume = node.volume(VolumeKind::BitLocker);
-        let opened = node.os().open(&NtPath::volume_root(volume.id), &READ_ATTRIBUTES);
+        let opened = node.volume(VolumeKind::BitLocker).open_root(node.os(), Access::READ_ATTRIBUTES);
         assert_eq!(opened.err(), Some(OsError::FVE_LOCKED_VOLUME));
     }),
     Fact::new("DEVICE-OPEN-11", |node| {
@@ -74,12 +67,3 @@ pub(crate) const FACTS: &[Fact] = &[
         }
     }),
 ];
-
-/// Checks that a volume opens with no rights and tells its disk.
-fn check_opens(node: &dyn TestNode, kind: VolumeKind) {
-    let volume = node.volume(kind);
-    let opened = node.os().open(&NtPath::volume(volume.id), &NO_RIGHTS).expect("the volume opens");
-    let mut extents = [0; 256];
-    opened.control(ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], &mut extents).expect("the extents");
-    assert_eq!(extents[8..12], volume.disk.to_le_bytes(), "the disk of the first extent of {kind:?}");
-}

@@ -1,9 +1,8 @@
 //! What an open handle stands for: `FILE-OPEN-46` to `-49`; and opportunistic locks, `-56` and `-57`.
 
-use os::abi::FileIdInfo;
-use os::{Access, FileInfo, Open, Options, OsError, PathForm, U16String};
+use os::{Access, Open, Options, OsError, PathForm, U16String};
 
-use super::calls::query;
+use super::calls::id;
 use crate::fact::Fact;
 
 pub(crate) const FACTS: &[Fact] = &[
@@ -38,7 +37,6 @@ pub(crate) const FACTS: &[Fact] = &[
         assert!(path.as_u16str().len() > 500);
         let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
         let again = node.os().open(&path, &how).expect("the path opens");
-        let id = |handle| query::<FileIdInfo>(handle, FileInfo::Id).expect("the id");
         assert_eq!(id(&*again), id(&*deepest));
     }),
 ];

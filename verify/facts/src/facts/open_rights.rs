@@ -1,10 +1,10 @@
 //! Attributes and rights that an open call meets: `FILE-OPEN-21` to `-24`, `-29` to `-31`, `-34`, `-35`, `-38` and
 //! `-39`.
 
-use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FileBasicInfo};
-use os::{Access, Disposition, FileInfo, Open, Options, OsError, U16String};
+use os::abi::{FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY};
+use os::{Access, Open, Options, OsError, U16String};
 
-use super::calls::{delete, query, set_attributes, set_junction};
+use super::calls::{basic, delete, set_attributes, set_junction};
 use crate::fact::Fact;
 use crate::node::Directory;
 
@@ -12,17 +12,6 @@ use crate::node::Directory;
 const FILE_ATTRIBUTE_ARCHIVE: u32 = 0x20;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::new("FILE-OPEN-21", |node| {
-        let directory = node.directory();
-        for (name, options, expected) in [
-            ("file", Options::NON_DIRECTORY, FILE_ATTRIBUTE_ARCHIVE),
-            ("directory", Options::DIRECTORY, FILE_ATTRIBUTE_DIRECTORY),
-        ] {
-            let how = Open { disposition: Disposition::Create, ..Open::existing(Access::READ_ATTRIBUTES, options) };
-            let created = directory.open(name, &how).expect("the name is free");
-            assert_eq!(attributes(&*created), expected, "{name}");
-        }
-    }),
     Fact::new("FILE-OPEN-22", |node| {
         let directory = node.directory();
         write_read_only(&directory);
@@ -30,23 +19,16 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(written.err(), Some(OsError::ACCESS_DENIED));
         directory.existing("file", Access::DELETE, Options::empty()).expect("the file opens for deletion");
     }),
-    Fact::new("FILE-OPEN-23", |node| {
-        let directory = node.directory();
-        write_read_only(&directory);
-        let opened = directory.existing("file", Access::DELETE, Options::DELETE_ON_CLOSE);
-        assert_eq!(opened.err(), Some(OsError::ACCESS_DENIED));
-        assert!(exists(&directory, "file"));
-    }),
     Fact::new("FILE-OPEN-24", |node| {
         let directory = node.directory_with_file();
         let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
         let opened = directory.existing("file", access, Options::DELETE_ON_CLOSE);
         assert_eq!(opened.err(), Some(OsError::INVALID_PARAMETER));
-        assert!(exists(&directory, "file"));
+        assert!(directory.has("file"));
         directory
             .existing("file", Access::DELETE, Options::DELETE_ON_CLOSE)
             .expect("DELETE is the right that was missing");
-        assert!(!exists(&directory, "file"));
+        assert!(!directory.has("file"));
     }),
     Fact::new("FILE-OPEN-31", |node| {
         let directory = node.directory_with_file();
@@ -55,7 +37,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let file = directory.handle().open_child(&U16String::from_str("file"), &how).expect("the file opens");
         delete(&*file).expect("the file is deleted");
         drop(file);
-        assert!(!exists(&directory, "file"));
+        assert!(!directory.has("file"));
     }),
     Fact::new("FILE-OPEN-34", |node| {
         let directory = node.directory();
@@ -66,7 +48,7 @@ pub(crate) const FACTS: &[Fact] = &[
         set_attributes(&*file, FILE_ATTRIBUTE_NORMAL).expect("the attribute is cleared");
         delete(&*file).expect("the file is deleted");
         drop(file);
-        assert!(!exists(&directory, "file"));
+        assert!(!directory.has("file"));
     }),
     Fact::new("FILE-OPEN-35", |node| {
         let directory = node.directory();
@@ -82,7 +64,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let directory = node.directory_with_file();
         node.revoke_all_rights(&directory.win32("file"));
         let file = directory.existing("file", Access::READ_ATTRIBUTES, Options::empty()).expect("the file opens");
-        assert_eq!(attributes(&*file), FILE_ATTRIBUTE_ARCHIVE);
+        assert_eq!(basic(&*file).attributes, FILE_ATTRIBUTE_ARCHIVE);
         for access in [Access::READ_DATA, Access::WRITE_DATA, Access::WRITE_ATTRIBUTES] {
             let opened = directory.existing("file", access | Access::READ_ATTRIBUTES, Options::empty());
             assert_eq!(opened.err(), Some(OsError::ACCESS_DENIED), "{access:?}");
@@ -95,25 +77,13 @@ pub(crate) const FACTS: &[Fact] = &[
         node.revoke_all_rights(&directory.win32("closed"));
         let created = directory.open(r"closed\new", &Open::new_directory(Access::READ_ATTRIBUTES));
         assert_eq!(created.err(), Some(OsError::ACCESS_DENIED));
-        assert!(exists(&directory, r"closed\inner"));
+        directory.existing(r"closed\inner", Access::READ_ATTRIBUTES, Options::empty()).expect("the directory opens");
     }),
 ];
-
-fn attributes(handle: &dyn os::Handle) -> u32 {
-    query::<FileBasicInfo>(handle, FileInfo::Basic).expect("the attributes").attributes
-}
 
 /// Creates the read-only file `file`.
 fn write_read_only(directory: &Directory<'_>) {
     directory.write("file", b"content");
     let file = directory.existing("file", Access::WRITE_ATTRIBUTES, Options::empty()).expect("the file opens");
     set_attributes(&*file, FILE_ATTRIBUTE_READONLY).expect("the attribute is set");
-}
-
-fn exists(directory: &Directory<'_>, name: &str) -> bool {
-    match directory.existing(name, Access::READ_ATTRIBUTES, Options::REPARSE_POINT) {
-        Ok(_) => true,
-        Err(OsError::FILE_NOT_FOUND) => false,
-        Err(code) => panic!("{name}: {code}"),
-    }
 }

@@ -1,11 +1,12 @@
 //! Volumes, their root directories, and volumes that are locked or dismounted: `FILE-OPEN-27` and `FILE-OPEN-40` to `-45`.
 
-use os::abi::{ControlCode, DiskAttributes};
+use os::abi::DiskAttributes;
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16String};
 
 use super::calls::{delete, fat_root};
 use super::devices::{
-    FSCTL_DISMOUNT_VOLUME, FSCTL_LOCK_VOLUME, READ_WRITE, is_listed, open_disk, set_attributes, set_offline, wait_until,
+    FSCTL_DISMOUNT_VOLUME, FSCTL_LOCK_VOLUME, READ_WRITE, extents, is_listed, open_disk, set_attributes, set_offline,
+    wait_until,
 };
 use crate::fact::Fact;
 use crate::node::{TestDisk, TestNode, TestVolume, VolumeKind};
@@ -27,21 +28,19 @@ pub(crate) const FACTS: &[Fact] = &[
         let holder = volume.open(node.os(), READ_WRITE).expect("the volume opens");
         holder.control(FSCTL_LOCK_VOLUME, &[], &mut []).expect("the volume is locked");
         let opened = volume.open(node.os(), Access::empty()).expect("the volume opens without rights");
-        let mut extents = [0; 256];
-        opened.control(ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], &mut extents).expect("the extents");
-        assert_eq!(extents[8..12], volume.disk.to_le_bytes(), "the disk of the first extent");
+        assert_eq!(extents(&*opened).expect("the extents")[0].disk_number, volume.disk);
     }),
     Fact::new("FILE-OPEN-44", |node| {
         let volume = node.volume(VolumeKind::Ntfs);
         node.write_file(&format!("{}file", volume.guid_path().display()), b"content");
         let how = Open::existing(Access::READ_DATA, Options::empty());
-        let root = node.os().open(&NtPath::volume_root(volume.id), &how).expect("the root directory opens");
+        let root = volume.open_root(node.os(), Access::READ_DATA).expect("the root directory opens");
         let file = U16String::from_str("file");
         root.open_child(&file, &how).expect("the file opens");
         let device = volume.open(node.os(), READ_WRITE).expect("the volume opens");
         device.control(FSCTL_DISMOUNT_VOLUME, &[], &mut []).expect("the volume is dismounted");
         assert_eq!(root.open_child(&file, &how).err(), Some(OsError::NOT_READY));
-        let again = node.os().open(&NtPath::volume_root(volume.id), &how).expect("the volume is mounted again");
+        let again = volume.open_root(node.os(), Access::READ_DATA).expect("the volume is mounted again");
         again.open_child(&file, &how).expect("the file opens");
     }),
     Fact::new("FILE-OPEN-45", |node| {
@@ -72,10 +71,9 @@ pub(crate) const FACTS: &[Fact] = &[
 
 /// Opens a directory, and each object of a volume that an operation opens: the volume and its root directory.
 fn open_all(node: &dyn TestNode, volume: TestVolume) -> [OsResult<Box<dyn Handle>>; 3] {
-    let root = NtPath::volume_root(volume.id);
-    let entry = root.join(&U16String::from_str("file"));
-    let how = Open::existing(Access::READ_DATA, Options::empty());
-    [volume.open(node.os(), Access::GENERIC_READ), node.os().open(&root, &how), node.os().open(&entry, &how)]
+    let entry = NtPath::volume_root(volume.id).join(&U16String::from_str("file"));
+    let file = node.os().open(&entry, &Open::existing(Access::READ_DATA, Options::empty()));
+    [volume.open(node.os(), Access::GENERIC_READ), volume.open_root(node.os(), Access::READ_DATA), file]
 }
 
 fn a_locked_volume_refuses_all_opens(node: &dyn TestNode, kind: VolumeKind) {

@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-use os::{CallStatus, Instance, MethodCall, Namespace, OsResult, Value};
+use os::{Instance, Namespace, Value};
 
-use super::network::object_path;
+use super::network::{invoke, object_path, quoted, select};
 use crate::node::{TestDisk, TestNode, TestVolume};
-
-/// How long a check waits for WMI.
-const PATIENCE: Duration = Duration::from_mins(2);
 
 /// How long Windows and the provider may take to show what has changed.
 const SETTLING: Duration = Duration::from_secs(5);
@@ -16,36 +13,17 @@ const SETTLING: Duration = Duration::from_secs(5);
 /// A mebibyte.
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// Runs a query in a namespace.
-pub(crate) fn query_in(node: &dyn TestNode, namespace: Namespace, wql: &str) -> OsResult<Vec<Instance>> {
-    let deadline = node.os().clock().now() + PATIENCE;
-    node.os().wmi().query(namespace, wql, deadline)
-}
-
 /// Runs a query of the provider that finds one object.
 pub(crate) fn one(node: &dyn TestNode, wql: &str) -> Instance {
-    let mut found = query_in(node, Namespace::Storage, wql).expect("the query is answered");
+    let mut found = select(node, Namespace::Storage, wql);
     assert_eq!(found.len(), 1, "{wql}");
     found.remove(0)
 }
 
 /// Calls a method of the provider and returns its return value and its output.
 pub(crate) fn call(node: &dyn TestNode, path: &str, method: &str, arguments: &[(&str, Value)]) -> (u32, Instance) {
-    match try_call(node, path, method, arguments).expect("the method is called") {
-        CallStatus::Done(returned) => (returned.code, returned.out),
-        CallStatus::StillRunning(_) => panic!("{method} has not ended in time"),
-    }
-}
-
-/// Calls a method of the provider.
-pub(crate) fn try_call(
-    node: &dyn TestNode,
-    path: &str,
-    method: &str,
-    arguments: &[(&str, Value)],
-) -> OsResult<CallStatus> {
-    let deadline = node.os().clock().now() + PATIENCE;
-    node.os().wmi().call(&MethodCall::new(Namespace::Storage, path, method, arguments), deadline)
+    let returned = invoke(node, Namespace::Storage, path, method, arguments).expect("the method is called");
+    (returned.code, returned.out)
 }
 
 /// Waits until Windows and the provider show what has changed.
@@ -61,10 +39,10 @@ pub(crate) fn disk(node: &dyn TestNode, disk: TestDisk) -> Instance {
     one(node, &format!("SELECT * FROM MSFT_Disk WHERE Number = {}", disk.number))
 }
 
-/// Returns the path of a disk that is initialized here with a partition style: MBR (1) or GPT (2).
-pub(crate) fn initialized(node: &dyn TestNode, raw: TestDisk, style: u32) -> String {
+/// Returns the path of a disk that is initialized here with a GPT.
+pub(crate) fn initialized(node: &dyn TestNode, raw: TestDisk) -> String {
     let path = disk(node, raw).path;
-    assert_eq!(call(node, &path, "Initialize", &[("PartitionStyle", Value::U32(style))]).0, 0);
+    assert_eq!(call(node, &path, "Initialize", &[("PartitionStyle", Value::U32(2))]).0, 0);
     path
 }
 
@@ -86,7 +64,7 @@ pub(crate) fn created(out: &Instance) -> String {
 pub(crate) fn partition_near(node: &dyn TestNode, disk: TestDisk, offset: u64) -> Instance {
     settle(node);
     let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {}", disk.number);
-    let found = query_in(node, Namespace::Storage, &wql).expect("the partitions");
+    let found = select(node, Namespace::Storage, &wql);
     let distance = |partition: &Instance| partition.u64("Offset").expect("the offset").abs_diff(offset);
     found.into_iter().min_by_key(distance).expect("a partition")
 }
@@ -99,8 +77,7 @@ pub(crate) fn volume(node: &dyn TestNode, volume: TestVolume) -> Instance {
 
 /// Returns the query for a volume.
 pub(crate) fn volume_query(volume: TestVolume) -> String {
-    let path = volume.guid_path().to_string_lossy().replace('\\', r"\\");
-    format!("SELECT * FROM MSFT_Volume WHERE Path = '{path}'")
+    format!("SELECT * FROM MSFT_Volume WHERE Path = {}", quoted(&volume.guid_path().to_string_lossy()))
 }
 
 /// Returns the provider's instance of the partition that a volume for tests is on: the last one of its disk.
@@ -111,9 +88,4 @@ pub(crate) fn partition_of(node: &dyn TestNode, volume: TestVolume) -> Instance 
 /// Returns a 64-bit integer as an argument, which is text.
 pub(crate) fn number(number: u64) -> Value {
     Value::Text(number.to_string())
-}
-
-/// Returns a text as an argument.
-pub(crate) fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
 }

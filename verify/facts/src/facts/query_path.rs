@@ -1,9 +1,9 @@
 //! Querying the attributes of a path without a handle, with `OBJ_DONT_REPARSE`: `FILE-OPEN-58` to `-61`.
 
-use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, FileBasicInfo};
-use os::{Access, FileInfo, NtPath, OsError, OsResult, PathForm, U16String};
+use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT};
+use os::{Access, NtPath, OsError, OsResult, PathForm, U16String};
 
-use super::calls::query;
+use super::calls::basic;
 use super::reparse::{UNHANDLED_TAG, absolute, tagged};
 use crate::fact::Fact;
 use crate::node::{Directory, TestNode};
@@ -14,7 +14,7 @@ pub(crate) const FACTS: &[Fact] = &[
         tree(&directory);
         for path in ["real", r"REAL\Inner", r"real\inner\file", "junction", "link", "dangling", "other"] {
             let itself = directory.itself(path, Access::READ_ATTRIBUTES);
-            let expected = query::<FileBasicInfo>(&*itself, FileInfo::Basic).expect("attributes").attributes;
+            let expected = basic(&*itself).attributes;
             assert_eq!(attributes(node, &directory, path), Ok(expected), "{path}");
             let is_link = !path.to_lowercase().starts_with("real");
             assert_eq!(expected & FILE_ATTRIBUTE_REPARSE_POINT != 0, is_link, "{path}");
@@ -52,14 +52,9 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
 ];
 
-/// Creates `real\inner\file` and links: `junction` to `real`, `link` to `real\inner`, `dangling`, and `other`, whose reparse
-/// point nothing handles.
+/// Creates the tree, and the links `dangling` and `other`, whose reparse point nothing handles.
 fn tree(directory: &Directory<'_>) {
-    directory.mkdir("real");
-    directory.mkdir(r"real\inner");
-    directory.write(r"real\inner\file", b"content");
-    directory.junction("junction", &directory.nt_text("real"));
-    directory.link("link", &absolute(&directory.nt_text(r"real\inner")));
+    directory.tree();
     directory.link("dangling", &absolute(&directory.nt_text("missing")));
     directory.link("other", &tagged(UNHANDLED_TAG, b"any data"));
 }

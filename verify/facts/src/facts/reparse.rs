@@ -1,13 +1,13 @@
 //! Reparse points: their data, and the calls on them that checks make.
 
 use os::abi::{
-    ControlCode, FileAttributeTagInfo, FileIdBothDirInfo, FileIdInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT,
-    REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
+    ControlCode, FileAttributeTagInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, ReparseHead,
+    SYMLINK_RELATIVE, SymlinkReparse,
 };
-use os::{Access, Disposition, FileInfo, Handle, Open, Options, OsError, OsResult, PathForm, Share};
-use zerocopy::{FromBytes, IntoBytes};
+use os::{Access, FileInfo, Handle, Open, Options, OsError, OsResult, PathForm};
+use zerocopy::IntoBytes;
 
-use super::calls::query;
+use super::calls::{id, query};
 use crate::node::Directory;
 
 /// `MAXIMUM_REPARSE_DATA_BUFFER_SIZE`.
@@ -82,11 +82,6 @@ pub(super) fn attributes(handle: &dyn Handle) -> FileAttributeTagInfo {
     query(handle, FileInfo::AttributeTag).expect("the attributes")
 }
 
-/// Returns what identifies a file.
-pub(super) fn id(handle: &dyn Handle) -> FileIdInfo {
-    query(handle, FileInfo::Id).expect("the id")
-}
-
 /// Returns the Win32 path of an open file.
 pub(super) fn final_path(handle: &dyn Handle) -> String {
     handle.final_path(PathForm::Dos).expect("the path").to_string_lossy()
@@ -110,8 +105,7 @@ impl Directory<'_> {
 
     /// Creates an empty file (`NON_DIRECTORY`) or directory (`DIRECTORY`) and sets its reparse point.
     pub(super) fn link_as(&self, name: &str, kind: Options, data: &[u8]) {
-        let access = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
-        let how = Open { access, share: Share::all(), disposition: Disposition::Create, options: kind };
+        let how = Open::new(Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES, kind);
         let handle = self.open(name, &how).expect("the entry is created");
         set(&*handle, data).expect("the reparse point is set");
     }
@@ -131,27 +125,13 @@ impl Directory<'_> {
         self.link(name, &mount_point(target, target));
     }
 
-    /// Returns the entry of `name` in the listing of the directory.
-    pub(super) fn listed(&self, name: &str) -> FileIdBothDirInfo {
-        let handle = self.handle();
-        let mut buffer = [0; 512];
-        let mut restart = true;
-        loop {
-            handle.list(restart, &mut buffer).expect("the entry is listed");
-            restart = false;
-            let mut offset = 0;
-            loop {
-                let (entry, _) = FileIdBothDirInfo::read_from_prefix(&buffer[offset..]).expect("an entry");
-                let begin = offset + FileIdBothDirInfo::NAME_OFFSET;
-                if buffer[begin..][..entry.file_name_length as usize] == bytes(name) {
-                    return entry;
-                }
-                if entry.next_entry_offset == 0 {
-                    break;
-                }
-                offset += entry.next_entry_offset as usize;
-            }
-        }
+    /// Creates `real\inner\file`, `junction` to `real`, and `link` to `real\inner`.
+    pub(super) fn tree(&self) {
+        self.mkdir("real");
+        self.mkdir(r"real\inner");
+        self.write(r"real\inner\file", b"content");
+        self.junction("junction", &self.nt_text("real"));
+        self.link("link", &absolute(&self.nt_text(r"real\inner")));
     }
 
     /// Checks that the entry `name` leads to the same object as the entry `target` itself.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use os::{OsError, OsResult, Service, ServiceAccess, U16String};
 
 use super::calls::assert_fails;
+use super::devices::wait_until;
 use crate::fact::Fact;
 use crate::network::ServiceKind;
 use crate::node::TestNode;
@@ -18,33 +19,29 @@ pub(crate) const RUNNING: u32 = 4;
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::new("SVC-01", |node| {
-        stop(node, ServiceKind::Slow);
+        stop(node, &[ServiceKind::Slow]);
         let service = opened(node, ServiceKind::Slow, ServiceAccess::Start);
         service.start().expect("the service starts");
         assert_eq!(service.state(), Ok(START_PENDING));
         wait_for(node, &*service, RUNNING);
-        stop(node, ServiceKind::Slow);
+        stop(node, &[ServiceKind::Slow]);
     }),
     Fact::new("SVC-02", |node| {
-        stop(node, ServiceKind::Plain);
+        stop(node, &[ServiceKind::Plain]);
         start(node, ServiceKind::Plain);
         let refused = |kind| opened(node, kind, ServiceAccess::Start).start();
         assert_eq!(refused(ServiceKind::Plain), Err(OsError::SERVICE_ALREADY_RUNNING));
         assert_eq!(refused(ServiceKind::Disabled), Err(OsError::SERVICE_DISABLED));
         assert_eq!(refused(ServiceKind::NeedsDisabled), Err(OsError(1068)));
         assert_eq!(refused(ServiceKind::NeedsMissing), Err(OsError(1075)));
-        stop(node, ServiceKind::Plain);
+        stop(node, &[ServiceKind::Plain]);
     }),
     Fact::new("SVC-04", |node| {
-        for kind in [ServiceKind::First, ServiceKind::Plain] {
-            stop(node, kind);
-        }
+        stop(node, &[ServiceKind::First, ServiceKind::Plain]);
         start(node, ServiceKind::First);
         let refused = opened(node, ServiceKind::Plain, ServiceAccess::Stop).stop();
         assert_eq!(refused, Err(OsError::DEPENDENT_SERVICES_RUNNING));
-        for kind in [ServiceKind::First, ServiceKind::Plain] {
-            stop(node, kind);
-        }
+        stop(node, &[ServiceKind::First, ServiceKind::Plain]);
         let stubborn = opened(node, ServiceKind::Unstoppable, ServiceAccess::Stop);
         if stubborn.state() == Ok(STOPPED) {
             start(node, ServiceKind::Unstoppable);
@@ -52,7 +49,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(stubborn.stop(), Err(OsError::INVALID_SERVICE_CONTROL));
     }),
     Fact::new("SVC-05", |node| {
-        stop(node, ServiceKind::Slow);
+        stop(node, &[ServiceKind::Slow]);
         opened(node, ServiceKind::Slow, ServiceAccess::Start).start().expect("the service starts");
         let service = opened(node, ServiceKind::Slow, ServiceAccess::Stop);
         match service.stop() {
@@ -62,38 +59,29 @@ pub(crate) const FACTS: &[Fact] = &[
                 wait_for(node, &*service, RUNNING);
             }
         }
-        stop(node, ServiceKind::Slow);
+        stop(node, &[ServiceKind::Slow]);
     }),
     Fact::new("SVC-06", |node| {
-        stop(node, ServiceKind::Plain);
+        stop(node, &[ServiceKind::Plain]);
         let stopped = opened(node, ServiceKind::Plain, ServiceAccess::Stop).stop();
         assert_fails(stopped, &[OsError::SERVICE_NOT_ACTIVE, OsError::SERVICE_CANNOT_ACCEPT_CTRL]);
     }),
     Fact::new("SVC-07", |node| {
         use ServiceKind::{First, Plain, Second, Third};
-        for kind in [Third, Second, First, Plain] {
-            stop(node, kind);
-        }
+        stop(node, &[Third, Second, First, Plain]);
         let base = opened(node, Plain, ServiceAccess::Stop);
         start(node, Plain);
         assert_eq!(base.active_dependents(), Ok(Vec::new()));
         for kind in [First, Second, Third] {
             start(node, kind);
         }
-        let mut expected = Vec::new();
-        for kind in [Third, Second, First] {
-            expected.push(U16String::from_str(&node.service(kind)));
-        }
-        assert_eq!(base.active_dependents(), Ok(expected));
-        for kind in [Third, Second, First, Plain] {
-            stop(node, kind);
-        }
+        let expected = [Third, Second, First].map(|kind| U16String::from_str(&node.service(kind)));
+        assert_eq!(base.active_dependents(), Ok(expected.into()));
+        stop(node, &[Third, Second, First, Plain]);
     }),
     Fact::new("SVC-12", |node| {
         use ServiceKind::{Slow, SlowToo};
-        for kind in [Slow, SlowToo] {
-            stop(node, kind);
-        }
+        stop(node, &[Slow, SlowToo]);
         let [first, second] = [opened(node, Slow, ServiceAccess::Start), opened(node, SlowToo, ServiceAccess::Start)];
         let clock = node.os().clock();
         let before = clock.now();
@@ -104,9 +92,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(first.state(), Ok(RUNNING));
         // Each takes two seconds.
         assert!(clock.now() - before > Duration::from_secs(3), "the services started side by side");
-        for kind in [Slow, SlowToo] {
-            stop(node, kind);
-        }
+        stop(node, &[Slow, SlowToo]);
     }),
     Fact::new("SVC-13", |node| {
         assert_eq!(open(node, "csi-proxy-no-such-service"), Err(OsError::SERVICE_DOES_NOT_EXIST));
@@ -140,7 +126,7 @@ pub(crate) const FACTS: &[Fact] = &[
         wait_for(node, &*service, STOPPED);
     }),
     Fact::new("SVC-22", |node| {
-        stop(node, ServiceKind::Slow);
+        stop(node, &[ServiceKind::Slow]);
         start(node, ServiceKind::Slow);
         let service = opened(node, ServiceKind::Slow, ServiceAccess::Stop);
         service.stop().expect("the service stops");
@@ -158,20 +144,18 @@ fn opened(node: &dyn TestNode, kind: ServiceKind, access: ServiceAccess) -> Box<
 
 /// Waits until a service has a state.
 pub(crate) fn wait_for(node: &dyn TestNode, service: &dyn Service, wanted: u32) {
-    let clock = node.os().clock();
-    let deadline = clock.now() + Duration::from_mins(1);
-    while service.state().expect("the state") != wanted {
-        assert!(clock.now() < deadline, "the service has not reached the state {wanted}");
-        clock.sleep(Duration::from_millis(250));
-    }
+    let reached = wait_until(node, || service.state().expect("the state") == wanted);
+    assert!(reached, "the service has not reached the state {wanted}");
 }
 
-/// Stops a service if it runs.
-fn stop(node: &dyn TestNode, kind: ServiceKind) {
-    let service = opened(node, kind, ServiceAccess::Stop);
-    if service.state().expect("the state") != STOPPED {
-        service.stop().expect("the service stops");
-        wait_for(node, &*service, STOPPED);
+/// Stops those services that run, in this order.
+fn stop(node: &dyn TestNode, kinds: &[ServiceKind]) {
+    for kind in kinds {
+        let service = opened(node, *kind, ServiceAccess::Stop);
+        if service.state().expect("the state") != STOPPED {
+            service.stop().expect("the service stops");
+            wait_for(node, &*service, STOPPED);
+        }
     }
 }
 

@@ -1,9 +1,8 @@
 //! Sharing: `SHARE`.
 
-use os::abi::FileIdInfo;
-use os::{Access, FileInfo, Open, Options, OsError, Share};
+use os::{Access, Open, Options, OsError, Share};
 
-use super::calls::{APPEND_DATA, delete, query};
+use super::calls::{APPEND_DATA, delete, id};
 use crate::fact::Fact;
 use crate::node::Directory;
 
@@ -84,12 +83,12 @@ pub(crate) const FACTS: &[Fact] = &[
         let how = Open { share, ..Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::REPARSE_POINT) };
         let held = directory.open("directory", &how).expect("nothing is open yet");
         assert_eq!(rename(), Err(OsError::SHARING_VIOLATION));
-        let id = query::<FileIdInfo>(&*held, FileInfo::Id).expect("the id");
+        let id_before = id(&*held);
         drop(held);
         assert_eq!(rename(), Ok(()));
         let renamed =
             directory.existing("renamed", Access::READ_ATTRIBUTES, Options::DIRECTORY).expect("the new name opens");
-        assert_eq!(query::<FileIdInfo>(&*renamed, FileInfo::Id), Ok(id));
+        assert_eq!(id(&*renamed), id_before);
     }),
 ];
 

@@ -1,13 +1,11 @@
 //! Volumes as devices: `VOL`.
 
-use os::abi::{ControlCode, DiskExtent, StorageDeviceNumber, VolumeDiskExtents};
-use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult};
-use zerocopy::FromBytes;
+use os::abi::{ControlCode, DiskExtent};
+use os::{Access, OsError};
 
-use super::calls::{assert_fails, query};
+use super::calls::assert_fails;
 use super::devices::{
-    FSCTL_DISMOUNT_VOLUME, FSCTL_LOCK_VOLUME, READ_WRITE, REMOVED, ask, device_number, is_listed, length, open_disk,
-    partition_table, set_offline, wait_until,
+    self, READ_WRITE, REMOVED, is_listed, length, open_disk, partition_table, set_offline, wait_until,
 };
 use crate::fact::Fact;
 use crate::node::{TestDisk, TestNode, TestVolume, VolumeKind};
@@ -26,48 +24,15 @@ pub(crate) const FACTS: &[Fact] = &[
         let mut output = [0; 32];
         assert_eq!(handle.control(EXTENTS, &[], &mut output), Err(OsError::MORE_DATA));
         assert_eq!(output[..4], 2_u32.to_le_bytes());
-        let all = extents(node, volume).expect("the extents");
+        let all = extents(node, volume);
         assert_eq!(all.len(), 2);
         assert_ne!(all[0].disk_number, all[1].disk_number);
-    }),
-    Fact::new("VOL-06", |node| {
-        let volume = node.volume(VolumeKind::Fat32);
-        let root = open_root(node, volume).expect("the root directory");
-        let handle = volume.open(node.os(), READ_WRITE).expect("the volume opens");
-        assert_eq!(handle.control(FSCTL_LOCK_VOLUME, &[], &mut []), Err(OsError::ACCESS_DENIED));
-        drop(root);
-        assert_eq!(handle.control(FSCTL_LOCK_VOLUME, &[], &mut []), Ok(0));
-        assert_eq!(open_root(node, volume).err(), Some(OsError::ACCESS_DENIED));
-        assert_eq!(volume.open(node.os(), Access::GENERIC_READ).err(), Some(OsError::ACCESS_DENIED));
-        drop(handle);
-        assert!(open_root(node, volume).is_ok());
-    }),
-    Fact::new("VOL-08", |node| {
-        let volume = node.volume(VolumeKind::Ntfs);
-        let root = open_root(node, volume).expect("the root directory");
-        let basic = |root: &dyn Handle| query::<os::abi::FileBasicInfo>(root, FileInfo::Basic);
-        assert!(basic(&*root).is_ok());
-        let handle = volume.open(node.os(), READ_WRITE).expect("the volume opens");
-        assert_eq!(handle.control(FSCTL_DISMOUNT_VOLUME, &[], &mut []), Ok(0));
-        assert_fails(basic(&*root), &[OsError::NOT_READY, OsError::FILE_INVALID]);
-        assert!(basic(&*open_root(node, volume).expect("the root directory")).is_ok());
-    }),
-    Fact::new("VOL-12", |node| {
-        let volume = node.volume(VolumeKind::System);
-        let handle = volume.open(node.os(), Access::empty()).expect("the volume opens");
-        let number = device_number(&*handle);
-        assert_eq!((number.device_number, number.partition_number), (volume.disk, partition(node, volume).0));
-    }),
-    Fact::new("VOL-13", |node| {
-        let volume = node.volume(VolumeKind::Spanned).open(node.os(), Access::empty()).expect("the volume opens");
-        let number: OsResult<StorageDeviceNumber> = ask(&*volume, ControlCode::STORAGE_GET_DEVICE_NUMBER);
-        assert_eq!(number.err(), Some(OsError::INVALID_FUNCTION));
     }),
     Fact::new("VOL-14", |node| {
         let volume = node.volume(VolumeKind::System);
         let (_, offset, length) = partition(node, volume);
-        let found: Vec<_> = extents(node, volume).expect("the extents");
-        let found: Vec<_> = found.iter().map(|extent| (extent.disk_number, extent.offset, extent.length)).collect();
+        let found: Vec<_> =
+            extents(node, volume).iter().map(|extent| (extent.disk_number, extent.offset, extent.length)).collect();
         assert_eq!(found, [(volume.disk, offset, length)]);
     }),
     Fact::new("VOL-15", |node| {
@@ -85,7 +50,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let volume = node.volume(VolumeKind::System);
         let handle = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
         let length = length(&*handle);
-        assert_eq!(length, extents(node, volume).expect("the extents")[0].length);
+        assert_eq!(length, extents(node, volume)[0].length);
     }),
     Fact::new("VOL-18", |node| {
         let volume = node.volume(VolumeKind::Ntfs);
@@ -103,7 +68,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("VOL-19", |node| {
         for kind in [VolumeKind::Raw, VolumeKind::BitLocker, VolumeKind::Unreadable] {
             let volume = node.volume(kind);
-            let found = extents(node, volume).expect("the extents");
+            let found = extents(node, volume);
             assert!(matches!(found[..], [extent] if extent.disk_number == volume.disk), "{kind:?}: {found:?}");
         }
     }),
@@ -112,26 +77,17 @@ pub(crate) const FACTS: &[Fact] = &[
 const EXTENTS: ControlCode = ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS;
 
 /// Reads the extents of a volume.
-fn extents(node: &dyn TestNode, volume: TestVolume) -> OsResult<Vec<DiskExtent>> {
-    let mut output = [0; 512];
-    let filled = volume.open(node.os(), Access::empty())?.control(EXTENTS, &[], &mut output)?;
-    let (head, extents) = VolumeDiskExtents::read_from_prefix(&output[..filled]).expect("the head");
-    let extents = extents.chunks_exact(size_of::<DiskExtent>()).take(head.count as usize);
-    Ok(extents.map(|extent| DiskExtent::read_from_bytes(extent).expect("an extent")).collect())
+fn extents(node: &dyn TestNode, volume: TestVolume) -> Vec<DiskExtent> {
+    let volume = volume.open(node.os(), Access::empty()).expect("the volume opens");
+    devices::extents(&*volume).expect("the extents")
 }
 
 /// Returns the number, offset and length of the partition of a volume in the layout of its disk.
 fn partition(node: &dyn TestNode, volume: TestVolume) -> (u32, i64, i64) {
-    let offset = extents(node, volume).expect("the extents")[0].offset;
+    let offset = extents(node, volume)[0].offset;
     let disk = open_disk(node, TestDisk { number: volume.disk }, Access::GENERIC_READ);
     let entries = partition_table(&*disk).1;
     let mut found = entries.iter().filter(|entry| entry.offset == offset && entry.length > 0);
     let only = found.next().filter(|_| found.next().is_none()).expect("one partition");
     (only.number, only.offset, only.length)
-}
-
-/// Opens the root directory of a volume.
-fn open_root(node: &dyn TestNode, volume: TestVolume) -> OsResult<Box<dyn Handle>> {
-    let how = Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::DIRECTORY);
-    node.os().open(&NtPath::volume_root(volume.id), &how)
 }

@@ -1,12 +1,11 @@
 //! The content and the file system of volumes: `VOL`.
 
-use os::abi::{ControlCode, FsFullSizeInformation};
-use os::{Access, FsInfo, Handle, OsError, OsResult};
-use zerocopy::{FromZeros, IntoBytes};
+use os::abi::ControlCode;
+use os::{Access, Handle, OsError, OsResult};
 
 use super::calls::assert_fails;
 use super::devices::{
-    FAILING, READ_WRITE, file_system, is_listed, length, open_disk, set_attributes, set_offline, wait_until,
+    FAILING, READ_WRITE, file_system, full_size, is_listed, length, open_disk, set_attributes, set_offline, wait_until,
 };
 use crate::fact::Fact;
 use crate::node::{TestDisk, TestNode, TestVolume, VolumeKind};
@@ -119,11 +118,6 @@ pub(crate) const FACTS: &[Fact] = &[
 /// Opens a volume of `kind` for reading.
 fn open(node: &dyn TestNode, kind: VolumeKind) -> Box<dyn Handle> {
     node.volume(kind).open(node.os(), Access::GENERIC_READ).expect("the volume opens")
-}
-
-fn full_size(handle: &dyn Handle) -> OsResult<FsFullSizeInformation> {
-    let mut size = FsFullSizeInformation::new_zeroed();
-    handle.query_fs(FsInfo::FullSize, size.as_mut_bytes()).map(|_| size)
 }
 
 fn recognition(handle: &dyn Handle) -> OsResult<[u8; 9]> {

@@ -6,10 +6,8 @@ use std::time::Duration;
 use os::{CallStatus, MethodCall, Namespace, OsError, Value};
 
 use super::devices::{READ_WRITE, open_disk, set_offline};
-use super::provider::{
-    MIB, call, disk, initialized, one, partition, partition_near, query_in, settle, text, try_call, volume,
-    volume_query,
-};
+use super::network::{invoke, query_in, select, text};
+use super::provider::{MIB, call, disk, initialized, one, partition, partition_near, settle, volume, volume_query};
 use crate::fact::Fact;
 use crate::node::{DiskKind, VolumeKind};
 
@@ -32,7 +30,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("WMI-CACHE-01", |node| {
         let raw = node.disk(DiskKind::Raw);
         assert_eq!(disk(node, raw).u32("Number"), Some(raw.number));
-        let path = initialized(node, raw, 2);
+        let path = initialized(node, raw);
         partition(node, &path, 64 * MIB, 64 * MIB);
         let created = partition_near(node, raw, 64 * MIB);
         assert_eq!(created.u64("Size"), Some(64 * MIB));
@@ -50,7 +48,7 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-CODE-01", |node| {
         let path = disk(node, node.disk(DiskKind::Raw)).path;
-        let code = |path: &str, method: &str| try_call(node, path, method, &[]).err();
+        let code = |path: &str, method: &str| invoke(node, Namespace::Storage, path, method, &[]).err();
         assert_eq!(code(r#"MSFT_Disk.ObjectId="none""#, "Refresh"), Some(OsError::WBEM_NOT_FOUND));
         assert_eq!(code(&path, "Wipe"), Some(OsError::WBEM_NOT_FOUND));
     }),
@@ -63,12 +61,13 @@ pub(crate) const FACTS: &[Fact] = &[
         let raw = node.volume(VolumeKind::Raw);
         let path = volume(node, raw).path;
         let arguments = [("FileSystem", text("NTFS")), ("FileSystemLabel", text("")), ("Force", Value::Bool(true))];
-        assert_eq!(try_call(node, &path, "Format", &arguments).err(), Some(OsError::WBEM_INVALID_PARAMETER));
+        let refused = invoke(node, Namespace::Storage, &path, "Format", &arguments);
+        assert_eq!(refused.err(), Some(OsError::WBEM_INVALID_PARAMETER));
     }),
     Fact::new("WMI-QUERY-01", |node| {
         let find = |condition: &str| {
             let wql = format!("SELECT * FROM Win32_BIOS WHERE {condition}");
-            query_in(node, Namespace::CimV2, &wql).expect("the query is answered").len()
+            select(node, Namespace::CimV2, &wql).len()
         };
         assert_eq!((find("Manufacturer = 'nobody'"), find("Manufacturer <> 'nobody'")), (0, 1));
     }),

@@ -8,19 +8,11 @@ use crate::fact::Fact;
 use crate::node::DiskKind;
 
 pub(crate) const FACTS: &[Fact] = &[
-    Fact::new("WMI-DISK-15", |node| {
-        let raw = node.disk(DiskKind::Raw);
-        assert_eq!(disk(node, raw).get("Guid"), None);
-        let mbr = node.disk(DiskKind::Mbr);
-        assert_eq!(disk(node, mbr).get("Guid"), None);
-        initialized(node, raw, 2);
-        assert!(disk(node, raw).text("Guid").is_some_and(|guid| guid.len() == 38));
-    }),
     Fact::new("WMI-DISK-17", |node| {
         let (raw, mbr) = (node.disk(DiskKind::Raw), node.disk(DiskKind::Mbr));
         let style = |number| disk(node, number).u32("PartitionStyle");
         assert_eq!((style(raw), style(mbr)), (Some(0), Some(1)));
-        initialized(node, raw, 2);
+        initialized(node, raw);
         assert_eq!(style(raw), Some(2));
     }),
     Fact::new("WMI-DISK-18", |node| {
@@ -40,7 +32,7 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-DISK-20", |node| {
         let wanted = node.disk(DiskKind::Raw);
-        let path = initialized(node, wanted, 2);
+        let path = initialized(node, wanted);
         let shown = |attribute: &str| disk(node, wanted).bool(attribute);
         assert_eq!((shown("IsReadOnly"), shown("IsOffline")), (Some(false), Some(false)));
         for read_only in [true, false] {

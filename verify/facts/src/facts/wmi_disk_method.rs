@@ -3,7 +3,7 @@
 use os::Value;
 
 use super::devices::spare_system_disk;
-use super::provider::{MIB, call, created, disk, initialized, number, partition, partition_near, text};
+use super::provider::{MIB, call, created, disk, initialized, number, partition, partition_near};
 use crate::fact::Fact;
 use crate::node::{DiskKind, TestNode};
 
@@ -17,11 +17,6 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(disk(node, raw).u32("PartitionStyle"), Some(2));
         assert_eq!(call(node, &path, "Initialize", &[]).0, 41001);
     }),
-    Fact::new("WMI-DISK-02", |node| {
-        let path = initialized(node, node.disk(DiskKind::Raw), 2);
-        assert_eq!(call(node, &path, "CreatePartition", &[gpt()]).0, 40005);
-        assert_eq!(call(node, &path, "CreatePartition", &[maximum(), ("Size", number(MIB))]).0, 40005);
-    }),
     Fact::new("WMI-DISK-03", |node| {
         let raw = node.disk(DiskKind::Raw);
         let path = disk(node, raw).path;
@@ -30,7 +25,7 @@ pub(crate) const FACTS: &[Fact] = &[
             call(node, &path, "CreatePartition", &[argument]).0
         };
         assert_eq!(create(maximum()), 41000);
-        initialized(node, raw, 2);
+        initialized(node, raw);
         assert_eq!(set_read_only(node, &path, true), 0);
         assert_eq!(create(maximum()), 41002);
         assert_eq!(set_read_only(node, &path, false), 0);
@@ -42,15 +37,11 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-DISK-06", |node| {
         let raw = node.disk(DiskKind::Raw);
-        let path = initialized(node, raw, 2);
+        let path = initialized(node, raw);
         let asked = 100 * MIB + 3 * 512;
         partition(node, &path, asked, 64 * MIB);
         let offset = partition_near(node, raw, asked).u64("Offset").expect("the offset");
         assert!(offset != asked && offset.abs_diff(asked) <= MIB && offset.is_multiple_of(64 << 10), "{offset}");
-    }),
-    Fact::new("WMI-DISK-07", |node| {
-        let path = initialized(node, node.disk(DiskKind::Raw), 1);
-        assert_eq!(call(node, &path, "CreatePartition", &[maximum(), gpt()]).0, 41006);
     }),
     Fact::new("WMI-DISK-08", |node| {
         let path = disk(node, spare_system_disk(node)).path;
@@ -59,7 +50,7 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-DISK-09", |node| {
         let raw = node.disk(DiskKind::Raw);
-        let path = initialized(node, raw, 2);
+        let path = initialized(node, raw);
         assert_eq!(call(node, &path, "Offline", &[]).0, 0);
         disk(node, raw);
         let set = set_read_only(node, &path, true);
@@ -71,7 +62,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let path = disk(node, raw).path;
         let refresh = || call(node, &path, "Refresh", &[]).0;
         assert_eq!(refresh(), 41000);
-        initialized(node, raw, 2);
+        initialized(node, raw);
         assert_eq!(refresh(), 0);
         assert_eq!(call(node, &path, "Offline", &[]).0, 0);
         let offline = refresh();
@@ -80,7 +71,7 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-DISK-16", |node| {
         let raw = node.disk(DiskKind::Raw);
-        let path = initialized(node, raw, 2);
+        let path = initialized(node, raw);
         partition(node, &path, 64 * MIB, 64 * MIB);
         let largest = disk(node, raw).u64("LargestFreeExtent").expect("the largest free range");
         let (code, out) = call(node, &path, "CreatePartition", &[maximum()]);
@@ -124,10 +115,6 @@ pub(crate) const FACTS: &[Fact] = &[
 
 fn set_read_only(node: &dyn TestNode, disk: &str, read_only: bool) -> u32 {
     call(node, disk, "SetAttributes", &[("IsReadOnly", Value::Bool(read_only))]).0
-}
-
-fn gpt() -> (&'static str, Value) {
-    ("GptType", text(BASIC_DATA))
 }
 
 fn maximum() -> (&'static str, Value) {

@@ -1,10 +1,11 @@
 //! `MSFT_Partition`: `WMI-PART`.
 
-use os::abi::{ControlCode, MSFT_RESERVED};
+use os::abi::MSFT_RESERVED;
 use os::{Access, Instance, OsError, PathForm};
 
-use super::devices::{READ_WRITE, file_system, is_listed, open_disk, partition_table};
-use super::provider::{MIB, call, initialized, number, one, partition, partition_near, partition_of, settle, text};
+use super::devices::{self, READ_WRITE, file_system, is_listed, open_disk, partition_table};
+use super::network::text;
+use super::provider::{self, MIB, call, initialized, number, one, partition, partition_near, partition_of, settle};
 use crate::fact::Fact;
 use crate::node::{DiskKind, TestNode, TestVolume, VolumeKind};
 
@@ -28,14 +29,14 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-PART-04", |node| {
         let raw = node.disk(DiskKind::Raw);
-        initialized(node, raw, 2);
+        initialized(node, raw);
         let reserved = partition_near(node, raw, 0);
         assert_eq!(reserved.text("GptType").map(str::to_lowercase), Some(format!("{{{MSFT_RESERVED}}}")));
         assert_eq!(call(node, &reserved.path, "Online", &[]).0, 42011);
     }),
     Fact::new("WMI-PART-05", |node| {
         let raw = node.disk(DiskKind::Raw);
-        let disk = initialized(node, raw, 2);
+        let disk = initialized(node, raw);
         partition(node, &disk, 64 * MIB, 64 * MIB);
         partition(node, &disk, 192 * MIB, 64 * MIB);
         settle(node);
@@ -48,9 +49,8 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-PART-08", |node| {
         let raw = node.disk(DiskKind::Raw);
-        let disk = initialized(node, raw, 2);
-        let size =
-            one(node, &format!("SELECT * FROM MSFT_Disk WHERE Number = {}", raw.number)).u64("Size").expect("the size");
+        let disk = initialized(node, raw);
+        let size = provider::disk(node, raw).u64("Size").expect("the size");
         // The entries of the table have another order than the partitions on the disk.
         partition(node, &disk, size / MIB * 3 / 4 * MIB, 64 * MIB);
         partition(node, &disk, 64 * MIB, 64 * MIB);
@@ -106,7 +106,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let volume = node.volume(VolumeKind::Ntfs);
         let extents = || {
             let volume = volume.open(node.os(), Access::empty()).expect("the volume opens");
-            volume.control(ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], &mut [0; 256]).map(drop)
+            devices::extents(&*volume).map(drop)
         };
         assert_eq!(while_offline(node, volume, |_| extents()), Err(OsError::NOT_READY));
         assert_eq!(extents(), Ok(()));
@@ -123,7 +123,7 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("WMI-PART-25", |node| {
         let raw = node.disk(DiskKind::Raw);
-        let disk = initialized(node, raw, 2);
+        let disk = initialized(node, raw);
         assert_eq!(partition(node, &disk, 64 * MIB, 64 * MIB), partition_near(node, raw, 64 * MIB).path);
     }),
 ];

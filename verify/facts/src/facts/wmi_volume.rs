@@ -5,11 +5,9 @@ use std::time::Duration;
 use os::abi::{ENTRY_INHERIT_ONLY, FILE_APPEND_DATA, FILE_WRITE_DATA};
 use os::{Access, CallStatus, MethodCall, Namespace, NtPath, Open, Options, OsError, Value};
 
-use super::devices::{file_system, spare_system_disk};
-use super::file_system::size;
-use super::provider::{
-    MIB, call, disk, initialized, one, partition, partition_near, query_in, settle, text, volume, volume_query,
-};
+use super::devices::{file_system, full_size, spare_system_disk};
+use super::network::{select, text};
+use super::provider::{MIB, call, disk, initialized, one, partition, partition_near, settle, volume, volume_query};
 use crate::fact::Fact;
 use crate::node::{DiskKind, TestDisk, TestNode, TestVolume, VolumeKind, missing};
 
@@ -17,10 +15,8 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("WMI-VOL-01", |node| {
         let raw = node.volume(VolumeKind::Raw);
         let path = volume(node, raw).path;
-        let force = ("Force", Value::Bool(true));
-        assert_eq!(call(node, &path, "Format", &[("FileSystem", text("ext4")), force.clone()]).0, 43001);
-        let odd = [("FileSystem", text("NTFS")), ("AllocationUnitSize", Value::U32(5000)), force];
-        assert_eq!(call(node, &path, "Format", &odd).0, 43000);
+        let unknown = [("FileSystem", text("ext4")), ("Force", Value::Bool(true))];
+        assert_eq!(call(node, &path, "Format", &unknown).0, 43001);
         let disk = disk(node, TestDisk { number: raw.disk }).path;
         let read_only = |set| call(node, &disk, "SetAttributes", &[("IsReadOnly", Value::Bool(set))]).0;
         assert_eq!(read_only(true), 0);
@@ -50,25 +46,14 @@ pub(crate) const FACTS: &[Fact] = &[
         let system = spare_system_disk(node);
         settle(node);
         let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND IsBoot = TRUE", system.number);
-        let partitions = query_in(node, Namespace::Storage, &wql).expect("the partitions");
+        let partitions = select(node, Namespace::Storage, &wql);
         let boot = partitions.into_iter().max_by_key(|partition| partition.u64("Size")).expect("the boot partition");
         let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_PartitionToVolume", boot.path);
         assert_eq!(call(node, &one(node, &wql).path, "Format", &ntfs()).0, 42010);
     }),
-    Fact::new("WMI-VOL-08", |node| {
-        let raw = node.volume(VolumeKind::Raw);
-        let path = volume(node, raw).path;
-        let label = |label: &str| {
-            [("FileSystem", text("NTFS")), ("Force", Value::Bool(true)), ("FileSystemLabel", text(label))]
-        };
-        assert_eq!(call(node, &path, "Format", &label("before")).0, 0);
-        assert_eq!(volume(node, raw).text("FileSystemLabel"), Some("before"));
-        assert_eq!(call(node, &path, "Format", &ntfs()).0, 0);
-        assert_eq!(volume(node, raw).text("FileSystemLabel"), Some(""));
-    }),
     Fact::new("WMI-VOL-09", |node| {
         let raw = node.disk(DiskKind::Raw);
-        let path = initialized(node, raw, 2);
+        let path = initialized(node, raw);
         partition(node, &path, 64 * MIB, 256 * MIB);
         let created = partition_near(node, raw, 64 * MIB).path;
         node.os().clock().sleep(Duration::from_secs(10));
@@ -109,7 +94,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(format(kind, unit), 0, "{kind} {unit}");
             let opened = raw.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
             assert_eq!(file_system(&*opened).as_deref(), Ok(kind));
-            let size = size(&*opened).expect("the size");
+            let size = full_size(&*opened).expect("the size");
             assert_eq!(size.sectors_per_unit * size.bytes_per_sector, unit, "{kind}");
         }
         assert_eq!(format("ReFS", 8192), 43000);

@@ -6,7 +6,7 @@ use storage_ops::{
     PartitionDisk, Rescan, ResizeTarget, ResizeVolume, SetDiskState,
 };
 
-use super::{GIB, Scenario, Spec, State, boxed, combine};
+use super::{GIB, Scenario, Spec, State, boxed, combine, state};
 
 const ONE: DiskNumber = DiskNumber(1);
 
@@ -15,47 +15,37 @@ fn disk() -> Builder {
 }
 
 const STATES: &[State] = &[
-    State { name: "raw", build: || disk().build() },
-    State { name: "raw, offline", build: || disk().offline().build() },
-    State { name: "raw, read-only", build: || disk().read_only().build() },
-    State { name: "raw, with a backup GPT", build: || disk().formatted("backup GPT of 512-byte sectors").build() },
-    State { name: "raw, grown", build: || disk().grown_to(2 * GIB).build() },
-    State { name: "GPT with only the reserved partition", build: || disk().gpt().build() },
-    State {
-        name: "GPT with only the reserved partition, offline and read-only",
-        build: || disk().gpt().offline().read_only().build(),
-    },
-    State { name: "MBR", build: || disk().mbr().formatted("NTFS").build() },
-    State { name: "file system at sector 0", build: || disk().superfloppy().formatted("NTFS").build() },
-    State { name: "partitioned", build: || disk().partitioned().build() },
-    State { name: "partitioned, offline", build: || disk().partitioned().offline().build() },
-    State { name: "formatted", build: || disk().partitioned().formatted("NTFS").build() },
-    State { name: "formatted, read-only", build: || disk().partitioned().formatted("NTFS").read_only().build() },
-    State {
-        name: "formatted, offline and read-only",
-        build: || disk().partitioned().formatted("NTFS").offline().read_only().build(),
-    },
-    State { name: "formatted, grown", build: || disk().partitioned().formatted("NTFS").grown_to(2 * GIB).build() },
-    State { name: "one of two disks with one name", build: || disk().disk(GIB).page83_ascii("Google  pvc-x").build() },
-    State { name: "missing", build: || os_sim::node().build() },
+    state("raw", || disk().build()),
+    state("raw, offline", || disk().offline().build()),
+    state("raw, read-only", || disk().read_only().build()),
+    state("raw, with a backup GPT", || disk().formatted("backup GPT of 512-byte sectors").build()),
+    state("raw, grown", || disk().grown_to(2 * GIB).build()),
+    state("GPT with only the reserved partition", || disk().gpt().build()),
+    state("GPT with only the reserved partition, offline and read-only", || disk().gpt().offline().read_only().build()),
+    state("MBR", || disk().mbr().formatted("NTFS").build()),
+    state("file system at sector 0", || disk().superfloppy().formatted("NTFS").build()),
+    state("partitioned", || disk().partitioned().build()),
+    state("partitioned, offline", || disk().partitioned().offline().build()),
+    state("formatted", || disk().partitioned().formatted("NTFS").build()),
+    state("formatted, read-only", || disk().partitioned().formatted("NTFS").read_only().build()),
+    state("formatted, offline and read-only", || disk().partitioned().formatted("NTFS").offline().read_only().build()),
+    state("formatted, grown", || disk().partitioned().formatted("NTFS").grown_to(2 * GIB).build()),
+    state("one of two disks with one name", || disk().disk(GIB).page83_ascii("Google  pvc-x").build()),
+    state("missing", || os_sim::node().build()),
 ];
 
 /// States for the operations that bring volumes online: automatic mounting is disabled. Those that end in "extents" have
 /// volumes that answer the query of their extents while they are offline.
 const NO_AUTOMOUNT: &[State] = &[
-    State { name: "raw, no automount", build: || disk().no_automount().build() },
-    State { name: "raw, no automount, extents", build: || with_extents(&disk().no_automount()) },
-    State {
-        name: "raw, offline and read-only, no automount",
-        build: || disk().offline().read_only().no_automount().build(),
-    },
-    State { name: "partitioned, volume offline", build: || disk().partitioned().no_automount().build() },
-    State { name: "formatted, volume offline", build: || formatted().no_automount().build() },
-    State { name: "formatted, volume offline, extents", build: || with_extents(&formatted().no_automount()) },
-    State {
-        name: "formatted, offline and read-only, no automount",
-        build: || formatted().offline().read_only().no_automount().build(),
-    },
+    state("raw, no automount", || disk().no_automount().build()),
+    state("raw, no automount, extents", || with_extents(&disk().no_automount())),
+    state("raw, offline and read-only, no automount", || disk().offline().read_only().no_automount().build()),
+    state("partitioned, volume offline", || disk().partitioned().no_automount().build()),
+    state("formatted, volume offline", || formatted().no_automount().build()),
+    state("formatted, volume offline, extents", || with_extents(&formatted().no_automount())),
+    state("formatted, offline and read-only, no automount", || {
+        formatted().offline().read_only().no_automount().build()
+    }),
 ];
 
 fn formatted() -> Builder {
@@ -69,14 +59,11 @@ fn with_extents(node: &Builder) -> Sim {
 }
 
 /// A state for `Rescan` only: csi-proxy does not control at what other times the provider detects a new disk.
-const UNDETECTED: State = State {
-    name: "a second disk, not yet detected",
-    build: || {
-        let sim = disk().build();
-        sim.attach_disk(&DiskDescription::new(GIB), false).expect("a plain disk");
-        sim
-    },
-};
+const UNDETECTED: State = state("a second disk, not yet detected", || {
+    let sim = disk().build();
+    sim.attach_disk(&DiskDescription::new(GIB), false).expect("a plain disk");
+    sim
+});
 
 const RESCAN: Spec = Spec::new("Rescan", |_| boxed(Rescan)).may_change(&["disk 2 "]).on_disk(1);
 

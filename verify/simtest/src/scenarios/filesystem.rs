@@ -6,7 +6,7 @@ use storage_ops::{
     RmdirContents,
 };
 
-use super::{GIB, KUBELET, Scenario, Spec, State, boxed, combine, path};
+use super::{GIB, KUBELET, Scenario, Spec, State, boxed, combine, path, state};
 
 /// The path that the operations work on.
 pub(crate) const PATH: &str = r"C:\var\lib\kubelet\pods\a\p";
@@ -28,109 +28,80 @@ pub(crate) fn tree(node: Builder) -> Builder {
 }
 
 const STATES: &[State] = &[
-    State { name: "nothing", build: || parent().build() },
-    State { name: "no parent", build: || os_sim::node().dir(SOURCE).build() },
-    State {
-        name: "kubelet's directory missing",
-        build: || {
-            let sim = os_sim::node().build();
-            sim.external().remove_all(KUBELET).expect("a directory");
-            sim
-        },
-    },
-    State { name: "an empty directory", build: || parent().dir(PATH).build() },
-    State {
-        name: "a tree",
-        build: || {
-            let sim = tree(parent()).build();
-            sim.external().set_read_only(r"C:\var\lib\kubelet\pods\a\p\d\f", true).expect("a file");
-            sim
-        },
-    },
-    State {
-        name: "a tree with a mount point in it",
-        build: || {
-            let disk = tree(parent()).disk(GIB).partitioned().formatted("NTFS");
-            let sim = disk.mounted(r"C:\var\lib\kubelet\pods\a\p\d\m").build();
-            sim.external().write(r"C:\var\lib\kubelet\pods\a\p\d\m\precious", b"precious").expect("a volume");
-            sim
-        },
-    },
-    State { name: "a file", build: || parent().file(PATH, b"1").build() },
-    State { name: "the same link", build: || parent().symlink(PATH, SOURCE).build() },
-    State { name: "another link", build: || parent().symlink(PATH, r"C:\outside").build() },
-    State { name: "a dangling link", build: || parent().symlink(PATH, r"C:\gone").build() },
-    State { name: "a junction", build: || parent().junction(PATH, r"C:\outside").build() },
-    State {
-        name: "a mounted volume",
-        build: || {
-            let sim = parent().disk(GIB).partitioned().formatted("NTFS").mounted(PATH).build();
-            let external = sim.external();
-            external.mkdir_all(r"C:\var\lib\kubelet\pods\a\p\d\e").expect("a volume");
-            external.write(r"C:\var\lib\kubelet\pods\a\p\f", b"1").expect("a volume");
-            external.symlink(r"C:\var\lib\kubelet\pods\a\p\l", r"C:\outside").expect("a volume");
-            sim
-        },
-    },
-    State {
-        name: "a mounted FAT volume",
-        build: || {
-            let sim = parent().disk(GIB).partitioned().formatted("FAT32").mounted(PATH).build();
-            let external = sim.external();
-            external.mkdir_all(r"C:\var\lib\kubelet\pods\a\p\d\e").expect("a volume");
-            external.write(r"C:\var\lib\kubelet\pods\a\p\f", b"1").expect("a volume");
-            external.set_read_only(r"C:\var\lib\kubelet\pods\a\p\f", true).expect("a file");
-            sim
-        },
-    },
-    State {
-        name: "kubelet's directory on a FAT volume",
-        build: || {
-            let fat = parent().dir(PATH).disk(GIB).partitioned().formatted("FAT32").mounted(r"C:\fat");
-            let sim = fat.dir(r"C:\fat\kubelet\pods\a\p\d").dir(r"C:\fat\kubelet\plugins\source").build();
-            let external = sim.external();
-            external.remove_all(KUBELET).expect("a directory");
-            external.symlink(KUBELET, r"C:\fat\kubelet").expect("a free name");
-            sim
-        },
-    },
-    State {
-        name: "Windows on a FAT volume",
-        build: || {
-            let sim = os_sim::node().disk(GIB).partitioned().formatted("FAT32").build();
-            let external = sim.external();
-            external.set_drive_letter('C', sim.volume_on(1).expect("a volume").id);
-            external.mkdir_all(&format!(r"{PATH}\d")).expect("a directory");
-            external.mkdir_all(SOURCE).expect("a directory");
-            sim
-        },
-    },
-    State {
-        name: "a stale mount point",
-        build: || {
-            let sim = parent().disk(GIB).partitioned().formatted("NTFS").mounted(PATH).build();
-            sim.detach_disk(1).expect("disk 1");
-            sim
-        },
-    },
-    State {
-        name: "a link as parent directory",
-        build: || os_sim::node().dir(SOURCE).dir(r"C:\outside\p\kept").symlink(PARENT, r"C:\outside").build(),
-    },
-    State {
-        name: "a junction as parent directory",
-        build: || os_sim::node().dir(SOURCE).dir(r"C:\outside\p\kept").junction(PARENT, r"C:\outside").build(),
-    },
-    State {
-        name: "kubelet's directory a link",
-        build: || {
-            let sim = parent().dir(r"C:\moved").build();
-            let external = sim.external();
-            external.rename(KUBELET, r"C:\moved\kubelet").expect("a directory");
-            external.symlink(KUBELET, r"C:\moved\kubelet").expect("a free name");
-            sim
-        },
-    },
+    state("nothing", || parent().build()),
+    state("no parent", || os_sim::node().dir(SOURCE).build()),
+    state("kubelet's directory missing", || {
+        let sim = os_sim::node().build();
+        sim.external().remove_all(KUBELET).expect("a directory");
+        sim
+    }),
+    state("an empty directory", || parent().dir(PATH).build()),
+    state("a tree", || {
+        let sim = tree(parent()).build();
+        sim.external().set_read_only(r"C:\var\lib\kubelet\pods\a\p\d\f", true).expect("a file");
+        sim
+    }),
+    state("a tree with a mount point in it", || {
+        let disk = tree(parent()).disk(GIB).partitioned().formatted("NTFS");
+        let sim = disk.mounted(r"C:\var\lib\kubelet\pods\a\p\d\m").build();
+        sim.external().write(r"C:\var\lib\kubelet\pods\a\p\d\m\precious", b"precious").expect("a volume");
+        sim
+    }),
+    state("a file", || parent().file(PATH, b"1").build()),
+    state("the same link", || parent().symlink(PATH, SOURCE).build()),
+    state("another link", || parent().symlink(PATH, r"C:\outside").build()),
+    state("a dangling link", || parent().symlink(PATH, r"C:\gone").build()),
+    state("a junction", || parent().junction(PATH, r"C:\outside").build()),
+    state("a mounted volume", || {
+        let sim = parent().disk(GIB).partitioned().formatted("NTFS").mounted(PATH).build();
+        let external = sim.external();
+        external.mkdir_all(r"C:\var\lib\kubelet\pods\a\p\d\e").expect("a volume");
+        external.write(r"C:\var\lib\kubelet\pods\a\p\f", b"1").expect("a volume");
+        external.symlink(r"C:\var\lib\kubelet\pods\a\p\l", r"C:\outside").expect("a volume");
+        sim
+    }),
+    state("a mounted FAT volume", || {
+        let sim = parent().disk(GIB).partitioned().formatted("FAT32").mounted(PATH).build();
+        let external = sim.external();
+        external.mkdir_all(r"C:\var\lib\kubelet\pods\a\p\d\e").expect("a volume");
+        external.write(r"C:\var\lib\kubelet\pods\a\p\f", b"1").expect("a volume");
+        external.set_read_only(r"C:\var\lib\kubelet\pods\a\p\f", true).expect("a file");
+        sim
+    }),
+    state("kubelet's directory on a FAT volume", || {
+        let fat = parent().dir(PATH).disk(GIB).partitioned().formatted("FAT32").mounted(r"C:\fat");
+        let sim = fat.dir(r"C:\fat\kubelet\pods\a\p\d").dir(r"C:\fat\kubelet\plugins\source").build();
+        let external = sim.external();
+        external.remove_all(KUBELET).expect("a directory");
+        external.symlink(KUBELET, r"C:\fat\kubelet").expect("a free name");
+        sim
+    }),
+    state("Windows on a FAT volume", || {
+        let sim = os_sim::node().disk(GIB).partitioned().formatted("FAT32").build();
+        let external = sim.external();
+        external.set_drive_letter('C', sim.volume_on(1).expect("a volume").id);
+        external.mkdir_all(&format!(r"{PATH}\d")).expect("a directory");
+        external.mkdir_all(SOURCE).expect("a directory");
+        sim
+    }),
+    state("a stale mount point", || {
+        let sim = parent().disk(GIB).partitioned().formatted("NTFS").mounted(PATH).build();
+        sim.detach_disk(1).expect("disk 1");
+        sim
+    }),
+    state("a link as parent directory", || {
+        os_sim::node().dir(SOURCE).dir(r"C:\outside\p\kept").symlink(PARENT, r"C:\outside").build()
+    }),
+    state("a junction as parent directory", || {
+        os_sim::node().dir(SOURCE).dir(r"C:\outside\p\kept").junction(PARENT, r"C:\outside").build()
+    }),
+    state("kubelet's directory a link", || {
+        let sim = parent().dir(r"C:\moved").build();
+        let external = sim.external();
+        external.rename(KUBELET, r"C:\moved\kubelet").expect("a directory");
+        external.symlink(KUBELET, r"C:\moved\kubelet").expect("a free name");
+        sim
+    }),
 ];
 
 const PARENT: &str = r"C:\var\lib\kubelet\pods\a";

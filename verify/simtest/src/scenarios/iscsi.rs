@@ -7,7 +7,7 @@ use storage_ops::{
     Iqn, ListTargetPortals, Node, RemoveTargetPortal, Secret, SetMutualChapSecret, TargetPortal,
 };
 
-use super::{GIB, Scenario, Spec, State, boxed, combine};
+use super::{GIB, Scenario, Spec, State, boxed, combine, state};
 use crate::request::{Answer, Request};
 
 const SECRET: &str = "hunter2-secret";
@@ -92,16 +92,15 @@ fn connect_by_chap() -> Box<dyn Request> {
 }
 
 const STATES: &[State] = &[
-    State { name: "no portal", build: || after(&[]) },
-    State { name: "a portal", build: || after(&[add]) },
-    State { name: "targets discovered", build: || after(&[add, discover]) },
-    State { name: "connected", build: || after(&[add, discover, connect]) },
-    State { name: "both targets connected", build: || after(&[add, discover, connect, connect_by_chap]) },
-    State {
-        name: "a target of the same name connected at another portal",
-        build: || after(&[add, discover, add_other, connect_other]),
-    },
-    State { name: "initiator not running", build: || network(false) },
+    state("no portal", || after(&[])),
+    state("a portal", || after(&[add])),
+    state("targets discovered", || after(&[add, discover])),
+    state("connected", || after(&[add, discover, connect])),
+    state("both targets connected", || after(&[add, discover, connect, connect_by_chap])),
+    state("a target of the same name connected at another portal", || {
+        after(&[add, discover, add_other, connect_other])
+    }),
+    state("initiator not running", || network(false)),
 ];
 
 const DISKS: &[&str] = &["portal ", "target ", "disk 1 ", "disk 2 "];

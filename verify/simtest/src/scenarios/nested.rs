@@ -8,7 +8,7 @@ use storage_ops::{
 
 use super::filesystem::{PATH, SOURCE, tree};
 use super::smb::{PASSWORD, map};
-use super::{GIB, Scenario, Spec, State, boxed, combine, path, volume};
+use super::{GIB, Scenario, Spec, State, boxed, combine, path, state, volume};
 
 /// Where an administrator has moved kubelet's directory `pods`, in some states.
 pub(crate) const MOVED: &str = r"C:\moved\pods";
@@ -42,9 +42,9 @@ fn replaced(node: &Builder, target: &str) -> Sim {
 }
 
 const STATES: &[State] = &[
-    State { name: "an inner directory", build: || tree(node()).build() },
-    State { name: "an inner directory that was moved", build: || replaced(&node().dir(r"C:\moved\pods\a\p\d"), MOVED) },
-    State { name: "an inner directory that leads out", build: || replaced(&node(), r"C:\outside") },
+    state("an inner directory", || tree(node()).build()),
+    state("an inner directory that was moved", || replaced(&node().dir(r"C:\moved\pods\a\p\d"), MOVED)),
+    state("an inner directory that leads out", || replaced(&node(), r"C:\outside")),
 ];
 
 const CHANGES: &[&str] = &[
@@ -95,14 +95,11 @@ fn behind_links() -> Config {
     Config::default().with(|c| c.kubelet_dir = path(r"C:\first\k"))
 }
 
-const BEHIND_LINKS: State = State {
-    name: "a working directory behind links",
-    build: || {
-        let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\first");
-        let node = node.disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\second");
-        node.dir(r"C:\second\kubelet\pods\a\p").junction(r"C:\first\k", r"C:\second\kubelet").build()
-    },
-};
+const BEHIND_LINKS: State = state("a working directory behind links", || {
+    let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\first");
+    let node = node.disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\second");
+    node.dir(r"C:\second\kubelet\pods\a\p").junction(r"C:\first\k", r"C:\second\kubelet").build()
+});
 
 const ON_THE_WAY: &[Spec] = &[
     Spec::new("MountVolume(on the way)", |sim| {

@@ -12,7 +12,7 @@ use storage_ops::{
 use super::filesystem::{PATH, tree};
 use super::nested::{MOVED, nested};
 use super::smb::{PASSWORD, map};
-use super::{GIB, Scenario, Spec, State, boxed, combine, path, volume};
+use super::{GIB, Scenario, Spec, State, boxed, combine, path, state, volume};
 
 /// The components that the attacker changes.
 pub const COMPONENTS: &[&str] =
@@ -75,14 +75,13 @@ fn other_disk(node: Builder) -> Sim {
 }
 
 const STATES: &[State] = &[
-    State { name: "nothing", build: || other_disk(mounted_outside(outside())) },
-    State { name: "an empty directory", build: || other_disk(mounted_outside(outside()).dir(PATH)) },
-    State {
-        name: "a tree with a mount point in it",
-        build: || other_disk(tree(mounted_outside(outside())).mounted(r"C:\var\lib\kubelet\pods\a\p\d\m")),
-    },
-    State { name: "a volume mounted only here", build: || other_disk(outside().mounted(PATH)) },
-    State { name: "a volume mounted here too", build: || other_disk(mounted_outside(outside().mounted(PATH))) },
+    state("nothing", || other_disk(mounted_outside(outside()))),
+    state("an empty directory", || other_disk(mounted_outside(outside()).dir(PATH))),
+    state("a tree with a mount point in it", || {
+        other_disk(tree(mounted_outside(outside())).mounted(r"C:\var\lib\kubelet\pods\a\p\d\m"))
+    }),
+    state("a volume mounted only here", || other_disk(outside().mounted(PATH))),
+    state("a volume mounted here too", || other_disk(mounted_outside(outside().mounted(PATH)))),
 ];
 
 const OPERATIONS: &[Spec] = &[
@@ -112,16 +111,13 @@ const OPERATIONS: &[Spec] = &[
 
 /// The states of nested working directories.
 const NESTED_STATES: &[State] = &[
-    State { name: "an inner directory", build: || other_disk(tree(mounted_outside(outside())).dir(MOVED)) },
-    State {
-        name: "an inner directory that was moved",
-        build: || {
-            let sim = other_disk(mounted_outside(outside()).dir(r"C:\moved\pods\a\p\d"));
-            sim.external().remove_all(r"C:\var\lib\kubelet\pods").expect("a directory");
-            sim.external().junction(r"C:\var\lib\kubelet\pods", MOVED).expect("a free name");
-            sim
-        },
-    },
+    state("an inner directory", || other_disk(tree(mounted_outside(outside())).dir(MOVED))),
+    state("an inner directory that was moved", || {
+        let sim = other_disk(mounted_outside(outside()).dir(r"C:\moved\pods\a\p\d"));
+        sim.external().remove_all(r"C:\var\lib\kubelet\pods").expect("a directory");
+        sim.external().junction(r"C:\var\lib\kubelet\pods", MOVED).expect("a free name");
+        sim
+    }),
 ];
 
 /// Everything in kubelet's directory, and in the one to which `pods` was moved.

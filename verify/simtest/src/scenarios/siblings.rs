@@ -4,7 +4,7 @@ use os_sim::Sim;
 use storage_ops::{CreateSymlink, Mkdir, MountVolume, PathExists, Rmdir, RmdirContents, UnmountVolume};
 
 use super::smb::{PASSWORD, map};
-use super::{GIB, Scenario, Spec, State, boxed, combine, path, volume};
+use super::{GIB, Scenario, Spec, State, boxed, combine, path, state, volume};
 
 const SIBLING: &str = r"C:\var\lib\kubelet-evil\p";
 
@@ -20,8 +20,7 @@ fn node(full: bool) -> Sim {
     node.disk(GIB).partitioned().formatted("NTFS").build()
 }
 
-const STATES: &[State] =
-    &[State { name: "no sibling", build: || node(false) }, State { name: "a full directory", build: || node(true) }];
+const STATES: &[State] = &[state("no sibling", || node(false)), state("a full directory", || node(true))];
 
 const OPERATIONS: &[Spec] = &[
     Spec::new("PathExists(sibling)", |_| boxed(PathExists { path: path(SIBLING), context: None })).must_be_denied(),

@@ -3,7 +3,7 @@
 use os_sim::Sim;
 use storage_ops::{Config, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
 
-use super::{Scenario, Spec, State, boxed, combine, path};
+use super::{Scenario, Spec, State, boxed, combine, path, state};
 
 pub(crate) const LINK: &str = r"C:\var\lib\kubelet\plugins\share";
 
@@ -83,35 +83,27 @@ fn with(sim: Sim, change: impl FnOnce(&Sim)) -> Sim {
 }
 
 const STATES: &[State] = &[
-    State { name: "not mapped", build: || server(0) },
-    State { name: "mapped", build: || mapped(server(0), r"domain\user") },
-    State {
-        name: "mapped, with a root that may not be listed",
-        build: || mapped(server_with(0, "listable = false\n"), r"domain\user"),
-    },
-    State { name: "mapped for another user", build: || mapped(server(0), r"domain\other") },
-    State { name: "disconnected", build: || with(mapped(server(0), r"domain\user"), Sim::reboot) },
-    State { name: "unreadable", build: unreadable },
-    State { name: "a server that takes 3 min", build: || server(180_000) },
-    State {
-        name: "from before the start, on a server that is down",
-        build: || {
-            let stop = |sim: &Sim| assert!(sim.set_smb_reachable("files", false), "the server exists");
-            with(restarted(mapped(server(0), r"domain\user")), stop)
-        },
-    },
-    State { name: "no server", build: || os_sim::node().build() },
-    State {
-        name: "already linked",
-        build: || {
-            let link = |sim: &Sim| sim.external().symlink(LINK, r"\\files\one\sub\").expect("a free name");
-            with(mapped(server(0), r"domain\user"), link)
-        },
-    },
-    State {
-        name: "a directory at the link's path",
-        build: || with(server(0), |sim| sim.external().mkdir_all(LINK).expect("a free name")),
-    },
+    state("not mapped", || server(0)),
+    state("mapped", || mapped(server(0), r"domain\user")),
+    state("mapped, with a root that may not be listed", || {
+        mapped(server_with(0, "listable = false\n"), r"domain\user")
+    }),
+    state("mapped for another user", || mapped(server(0), r"domain\other")),
+    state("disconnected", || with(mapped(server(0), r"domain\user"), Sim::reboot)),
+    state("unreadable", unreadable),
+    state("a server that takes 3 min", || server(180_000)),
+    state("from before the start, on a server that is down", || {
+        let stop = |sim: &Sim| assert!(sim.set_smb_reachable("files", false), "the server exists");
+        with(restarted(mapped(server(0), r"domain\user")), stop)
+    }),
+    state("no server", || os_sim::node().build()),
+    state("already linked", || {
+        let link = |sim: &Sim| sim.external().symlink(LINK, r"\\files\one\sub\").expect("a free name");
+        with(mapped(server(0), r"domain\user"), link)
+    }),
+    state("a directory at the link's path", || {
+        with(server(0), |sim| sim.external().mkdir_all(LINK).expect("a free name"))
+    }),
 ];
 
 const CHANGES: &[&str] = &[r"mapping \\files\one as", r"disk 0 partition 2 \var\lib\kubelet\plugins\share "];
@@ -130,10 +122,8 @@ const OPERATIONS: &[Spec] = &[
 ];
 
 /// States in which another share of the server is mapped.
-const CONFLICTS: &[State] = &[
-    State { name: "another share", build: beside },
-    State { name: "another share that is unreadable", build: || with(beside(), change_password) },
-];
+const CONFLICTS: &[State] =
+    &[state("another share", beside), state("another share that is unreadable", || with(beside(), change_password))];
 
 const MAPPING_CHANGES: &[&str] = &[r"mapping \\files\one as", r"mapping \\files\two as"];
 

@@ -5,35 +5,29 @@ use std::time::Duration;
 use os_sim::Builder;
 use storage_ops::{GetBiosSerialNumber, GetService, ServiceName, StartService, StopService};
 
-use super::{Scenario, Spec, State, boxed, combine};
+use super::{Scenario, Spec, State, boxed, combine, state};
 
 fn service() -> Builder {
     os_sim::node().bios_serial("VMware-56 4d").service("base", "Base")
 }
 
 const STATES: &[State] = &[
-    State { name: "stopped", build: || service().build() },
-    State { name: "running", build: || service().running().build() },
-    State { name: "stopped, slow", build: || service().slow(Duration::from_secs(5)).build() },
-    State { name: "running, slow", build: || service().running().slow(Duration::from_secs(5)).build() },
-    State { name: "stopped, takes 2 min", build: || service().slow(Duration::from_mins(2)).build() },
-    State { name: "running, takes 2 min", build: || service().running().slow(Duration::from_mins(2)).build() },
-    State { name: "disabled", build: || service().disabled().build() },
-    State {
-        name: "running with dependents",
-        build: || {
-            let middle = service().running().service("middle", "Middle").depends_on("base").running();
-            middle.service("top", "Top").depends_on("middle").running().build()
-        },
-    },
-    State {
-        name: "running with slow dependents",
-        build: || {
-            let middle = service().running().service("middle", "Middle").depends_on("base").running();
-            middle.slow(Duration::from_secs(3)).service("top", "Top").depends_on("middle").running().build()
-        },
-    },
-    State { name: "no service, and no serial number in the firmware", build: || os_sim::node().build() },
+    state("stopped", || service().build()),
+    state("running", || service().running().build()),
+    state("stopped, slow", || service().slow(Duration::from_secs(5)).build()),
+    state("running, slow", || service().running().slow(Duration::from_secs(5)).build()),
+    state("stopped, takes 2 min", || service().slow(Duration::from_mins(2)).build()),
+    state("running, takes 2 min", || service().running().slow(Duration::from_mins(2)).build()),
+    state("disabled", || service().disabled().build()),
+    state("running with dependents", || {
+        let middle = service().running().service("middle", "Middle").depends_on("base").running();
+        middle.service("top", "Top").depends_on("middle").running().build()
+    }),
+    state("running with slow dependents", || {
+        let middle = service().running().service("middle", "Middle").depends_on("base").running();
+        middle.slow(Duration::from_secs(3)).service("top", "Top").depends_on("middle").running().build()
+    }),
+    state("no service, and no serial number in the firmware", || os_sim::node().build()),
 ];
 
 fn base() -> ServiceName {

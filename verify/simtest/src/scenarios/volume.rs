@@ -11,7 +11,7 @@ use storage_ops::{
     GetVolumeStats, IsVolumeFormatted, MountVolume, Node, ResizeTarget, ResizeVolume, UnmountVolume, WriteVolumeCache,
 };
 
-use super::{GIB, Scenario, Spec, State, boxed, combine, path, volume};
+use super::{GIB, Scenario, Spec, State, boxed, combine, path, state, volume};
 
 const FORMAT: &str = "wmi call MSFT_Volume.Format";
 
@@ -55,55 +55,47 @@ fn reordered() -> Sim {
 }
 
 const STATES: &[State] = &[
-    State { name: "raw", build: || raw().dir(TARGET).build() },
-    State { name: "raw, grown", build: || raw().grown_to(2 * GIB).dir(TARGET).build() },
-    State { name: "raw, read-only", build: || raw().read_only().dir(TARGET).build() },
-    State { name: "raw, mounted", build: || raw().mounted(TARGET).build() },
-    State { name: "NTFS", build: || ntfs().dir(TARGET).build() },
-    State { name: "NTFS, read-only", build: || ntfs().read_only().dir(TARGET).build() },
-    State { name: "NTFS, offline", build: || ntfs().offline().dir(TARGET).build() },
-    State { name: "NTFS, volume offline", build: || ntfs().dir(TARGET).no_automount().build() },
-    State { name: "NTFS, grown", build: || ntfs().grown_to(2 * GIB).dir(TARGET).build() },
-    State { name: "NTFS, smaller than its partition", build: || ntfs().file_system_of(GIB / 2).dir(TARGET).build() },
-    State { name: "MBR", build: || os_sim::node().disk(GIB).mbr().formatted("NTFS").dir(TARGET).build() },
-    State { name: "ReFS", build: || raw().formatted("ReFS").dir(TARGET).build() },
-    State { name: "FAT32", build: || raw().formatted("FAT32").dir(TARGET).build() },
-    State { name: "locked by BitLocker", build: || ntfs().bitlocker_locked().dir(TARGET).build() },
-    State { name: "unreadable", build: || ntfs().unreadable().dir(TARGET).build() },
-    State { name: "unmountable", build: || ntfs().unmountable().dir(TARGET).build() },
-    State { name: "spanned", build: || ntfs().spanned(2, GIB / 2).disk(GIB).dir(TARGET).build() },
-    State { name: "mounted", build: || with_data(ntfs().mounted(TARGET).build(), TARGET) },
-    State { name: "mounted, grown", build: || with_data(ntfs().mounted(TARGET).grown_to(2 * GIB).build(), TARGET) },
-    State { name: "mounted elsewhere", build: || with_data(ntfs().mounted(ELSEWHERE).dir(TARGET).build(), ELSEWHERE) },
-    State {
-        name: "another volume at the target",
-        build: || with_data(ntfs().disk(GIB).partitioned().formatted("NTFS").mounted(TARGET).build(), TARGET),
-    },
-    State {
-        name: "stale mount point of another volume at the target",
-        build: || {
-            let sim = ntfs().disk(GIB).partitioned().formatted("NTFS").mounted(TARGET).build();
-            sim.detach_disk(2).expect("disk 2");
-            sim
-        },
-    },
-    State {
-        name: "disk removed, its mount point stale",
-        build: || {
-            let sim = ntfs().mounted(TARGET).build();
-            sim.detach_disk(1).expect("disk 1");
-            sim
-        },
-    },
-    State { name: "no target", build: || ntfs().build() },
-    State { name: "target not empty", build: || ntfs().dir(r"C:\var\lib\kubelet\plugins\v\full").build() },
-    State { name: "target a file", build: || ntfs().file(TARGET, b"1").build() },
-    State { name: "target a link", build: || ntfs().symlink(TARGET, r"C:\Windows").build() },
-    State { name: "target a dangling link", build: || ntfs().symlink(TARGET, r"C:\gone").build() },
-    State {
-        name: "target a link to its mount point",
-        build: || with_data(ntfs().mounted(ELSEWHERE).symlink(TARGET, ELSEWHERE).build(), ELSEWHERE),
-    },
+    state("raw", || raw().dir(TARGET).build()),
+    state("raw, grown", || raw().grown_to(2 * GIB).dir(TARGET).build()),
+    state("raw, read-only", || raw().read_only().dir(TARGET).build()),
+    state("raw, mounted", || raw().mounted(TARGET).build()),
+    state("NTFS", || ntfs().dir(TARGET).build()),
+    state("NTFS, read-only", || ntfs().read_only().dir(TARGET).build()),
+    state("NTFS, offline", || ntfs().offline().dir(TARGET).build()),
+    state("NTFS, volume offline", || ntfs().dir(TARGET).no_automount().build()),
+    state("NTFS, grown", || ntfs().grown_to(2 * GIB).dir(TARGET).build()),
+    state("NTFS, smaller than its partition", || ntfs().file_system_of(GIB / 2).dir(TARGET).build()),
+    state("MBR", || os_sim::node().disk(GIB).mbr().formatted("NTFS").dir(TARGET).build()),
+    state("ReFS", || raw().formatted("ReFS").dir(TARGET).build()),
+    state("FAT32", || raw().formatted("FAT32").dir(TARGET).build()),
+    state("locked by BitLocker", || ntfs().bitlocker_locked().dir(TARGET).build()),
+    state("unreadable", || ntfs().unreadable().dir(TARGET).build()),
+    state("unmountable", || ntfs().unmountable().dir(TARGET).build()),
+    state("spanned", || ntfs().spanned(2, GIB / 2).disk(GIB).dir(TARGET).build()),
+    state("mounted", || with_data(ntfs().mounted(TARGET).build(), TARGET)),
+    state("mounted, grown", || with_data(ntfs().mounted(TARGET).grown_to(2 * GIB).build(), TARGET)),
+    state("mounted elsewhere", || with_data(ntfs().mounted(ELSEWHERE).dir(TARGET).build(), ELSEWHERE)),
+    state("another volume at the target", || {
+        with_data(ntfs().disk(GIB).partitioned().formatted("NTFS").mounted(TARGET).build(), TARGET)
+    }),
+    state("stale mount point of another volume at the target", || {
+        let sim = ntfs().disk(GIB).partitioned().formatted("NTFS").mounted(TARGET).build();
+        sim.detach_disk(2).expect("disk 2");
+        sim
+    }),
+    state("disk removed, its mount point stale", || {
+        let sim = ntfs().mounted(TARGET).build();
+        sim.detach_disk(1).expect("disk 1");
+        sim
+    }),
+    state("no target", || ntfs().build()),
+    state("target not empty", || ntfs().dir(r"C:\var\lib\kubelet\plugins\v\full").build()),
+    state("target a file", || ntfs().file(TARGET, b"1").build()),
+    state("target a link", || ntfs().symlink(TARGET, r"C:\Windows").build()),
+    state("target a dangling link", || ntfs().symlink(TARGET, r"C:\gone").build()),
+    state("target a link to its mount point", || {
+        with_data(ntfs().mounted(ELSEWHERE).symlink(TARGET, ELSEWHERE).build(), ELSEWHERE)
+    }),
 ];
 
 /// Returns a node whose volume was formatted by a daemon that died before it set the access list of the root.
@@ -143,7 +135,7 @@ fn only_a_new_volume_has_the_settings(sim: &Sim) -> bool {
 }
 
 /// A state for ResizeVolume only, which alone looks for the storage provider's partition.
-const REORDERED: State = State { name: "raw, partitions in another order than their entries", build: reordered };
+const REORDERED: State = state("raw, partitions in another order than their entries", reordered);
 
 const RESIZE: Spec = Spec::new("ResizeVolume(to its maximum)", |sim| {
     boxed(ResizeVolume { target: ResizeTarget::Volume(volume(sim, 1)), size: 0 })

@@ -54,15 +54,15 @@ const SYSTEM: Properties = &[(Text, "__CLASS __PATH __RELPATH")];
 
 const CLASSES: &[Class] = &[
     class(CimV2, "Win32_BIOS", &[(Text, "Manufacturer Name SerialNumber Version")]),
-    class(CimV2, "Win32_ComputerSystem", &[(Text, "DNSHostName Domain Name")]),
+    class(CimV2, "Win32_ComputerSystem", &[(Text, "DNSHostName Name")]),
     class(CimV2, "Win32_NetworkAdapterConfiguration", &[(Bool, "IPEnabled"), (Array, "IPAddress")]),
     class(
         Storage,
         "MSFT_Disk",
         &[
-            (Text, "Guid Location ObjectId Path SerialNumber UniqueId"),
-            (Number, "BusType LargestFreeExtent Number PartitionStyle Size"),
-            (Bool, "IsBoot IsOffline IsReadOnly IsSystem"),
+            (Text, "Location ObjectId Path SerialNumber UniqueId"),
+            (Number, "LargestFreeExtent Number PartitionStyle Size"),
+            (Bool, "IsOffline IsReadOnly"),
             (Array, "OperationalStatus"),
         ],
     ),
@@ -70,9 +70,9 @@ const CLASSES: &[Class] = &[
         Storage,
         "MSFT_Partition",
         &[
-            (Text, "GptType Guid ObjectId UniqueId"),
-            (Number, "DiskNumber DriveLetter MbrType Offset OperationalStatus PartitionNumber Size"),
-            (Bool, "IsActive IsBoot IsOffline IsReadOnly IsSystem"),
+            (Text, "GptType ObjectId UniqueId"),
+            (Number, "DiskNumber MbrType Offset OperationalStatus PartitionNumber Size"),
+            (Bool, "IsBoot IsOffline IsReadOnly"),
             (Array, "AccessPaths"),
         ],
     ),
@@ -80,33 +80,19 @@ const CLASSES: &[Class] = &[
         Storage,
         "MSFT_Volume",
         &[
-            (Text, "FileSystem FileSystemLabel ObjectId Path UniqueId"),
-            (Number, "AllocationUnitSize DriveLetter FileSystemType Size SizeRemaining"),
+            (Text, "FileSystem ObjectId Path UniqueId"),
+            (Number, "FileSystemType Size SizeRemaining"),
             (Array, "OperationalStatus"),
         ],
     ),
-    class(Storage, "MSFT_StorageSetting", &[(Number, "NewDiskPolicy ScrubPolicy")]),
+    class(Storage, "MSFT_StorageSetting", &[]),
     class(Storage, "MSFT_PartitionToVolume", &[(Reference, "Partition Volume")]),
     class(Storage, "MSFT_iSCSITarget", &[(Text, "NodeAddress"), (Bool, "IsConnected")]),
-    class(
-        Storage,
-        "MSFT_iSCSITargetPortal",
-        &[
-            (Text, "InitiatorInstanceName InitiatorPortalAddress TargetPortalAddress"),
-            (Number, "TargetPortalPortNumber"),
-            (Bool, "IsDataDigest IsHeaderDigest"),
-        ],
-    ),
+    class(Storage, "MSFT_iSCSITargetPortal", &[(Text, "TargetPortalAddress"), (Number, "TargetPortalPortNumber")]),
     class(
         Storage,
         "MSFT_iSCSISession",
-        &[
-            (
-                Text,
-                "AuthenticationType InitiatorInstanceName InitiatorPortalAddress SessionIdentifier TargetNodeAddress",
-            ),
-            (Bool, "IsConnected IsDataDigest IsHeaderDigest IsPersistent"),
-        ],
+        &[(Text, "AuthenticationType SessionIdentifier TargetNodeAddress"), (Bool, "IsConnected IsPersistent")],
     ),
     class(
         Storage,
@@ -118,13 +104,5 @@ const CLASSES: &[Class] = &[
     class(Storage, "MSFT_iSCSITargetToiSCSITargetPortal", &[(Reference, "iSCSITarget iSCSITargetPortal")]),
     class(Storage, "MSFT_iSCSISessionToDisk", &[(Reference, "Disk iSCSISession")]),
     class(Storage, "MSFT_iSCSIConnectionToDisk", &[(Reference, "Disk iSCSIConnection")]),
-    class(
-        Smb,
-        "MSFT_SmbGlobalMapping",
-        &[
-            (Text, "LocalPath RemotePath"),
-            (Number, "Status"),
-            (Bool, "RequireIntegrity RequirePrivacy UseWriteThrough"),
-        ],
-    ),
+    class(Smb, "MSFT_SmbGlobalMapping", &[(Text, "RemotePath"), (Bool, "RequirePrivacy")]),
 ];

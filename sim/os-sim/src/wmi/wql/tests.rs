@@ -50,11 +50,12 @@ fn conditions_select_instances() {
 
 #[test]
 fn a_projection_has_the_selected_properties_and_with_the_key_the_path() {
-    let query = Query::parse(Namespace::Storage, "select size, Guid, __CLASS from msft_partition").expect("a query");
+    let query =
+        Query::parse(Namespace::Storage, "select size, UniqueId, __CLASS from msft_partition").expect("a query");
     let rows = evaluate(&query, vec![disk(1, 10, None, false)]);
     let names: Vec<_> = rows[0].properties.keys().map(String::as_str).collect();
-    assert_eq!(names, ["Guid", "Size", "__CLASS"]);
-    assert_eq!(rows[0].properties["Guid"], Value::Null);
+    assert_eq!(names, ["Size", "UniqueId", "__CLASS"]);
+    assert_eq!(rows[0].properties["UniqueId"], Value::Null);
     assert_eq!(rows[0].text("__class"), Some("MSFT_Partition"));
     assert_eq!(rows[0].path, "");
     let query = Query::parse(Namespace::Storage, "SELECT Size, ObjectId FROM MSFT_Partition").expect("a query");
@@ -114,7 +115,7 @@ fn a_class_exists_only_in_its_namespace() {
         assert_eq!(refusal(namespace, &query), Some(OsError::WBEM_INVALID_CLASS), "{query}");
     }
     assert_eq!(
-        refusal(Namespace::Smb, r"SELECT Status FROM MSFT_SmbGlobalMapping WHERE RemotePath = '\\\\h\\s'"),
+        refusal(Namespace::Smb, r"SELECT RequirePrivacy FROM MSFT_SmbGlobalMapping WHERE RemotePath = '\\\\h\\s'"),
         None
     );
 }
