@@ -55,9 +55,8 @@ fn new_list() -> Vec<AccessEntry> {
     entries
 }
 
-/// Returns a node that ends, as if the process died, at a call of `primitive`.
-fn dying(sim: &Sim, primitive: &'static str, when: When) -> Node {
-    let fault = Fault::each(move |call| call.primitive == primitive, when, FaultAction::Die);
+/// Returns a node with [`writers`] on which a fault happens.
+fn with_fault(sim: &Sim, fault: Fault) -> Node {
     Node::new(Arc::new(Probed::new(sim.process(), fault)), writers())
 }
 
@@ -96,23 +95,15 @@ fn an_allocation_unit_that_the_file_system_cannot_have_is_an_error_that_names_th
 }
 
 #[test]
-fn the_accounts_of_the_settings_may_write_to_the_root_of_a_new_volume() {
+fn the_accounts_of_the_settings_may_change_a_new_volume_if_need_be_after_a_retry() {
     let (sim, volume) = raw();
-    let node = Node::new(sim.process(), writers());
+    let node = with_fault(&sim, failing_once("set_access_list", OsError::ACCESS_DENIED));
+    let error = refused(&node, &FormatVolume { volume }, Kind::PermissionDenied);
+    assert!(error.to_string().contains("the access list of its root directory cannot be changed"), "{error}");
     for _ in 0..2 {
         node.run(&FormatVolume { volume }).unwrap();
         assert_eq!(root_list(&sim), new_list());
     }
-}
-
-#[test]
-fn the_access_list_of_an_older_volume_is_left_as_it_is() {
-    let sim = ntfs().dir(MOUNT).build();
-    let node = Node::new(sim.process(), writers());
-    let (volume, before) = (volume_on(&node, 1), root_list(&sim));
-    node.run(&FormatVolume { volume }).unwrap();
-    node.run(&mount(volume, MOUNT)).unwrap();
-    assert_eq!(root_list(&sim), before);
 }
 
 #[test]
@@ -122,7 +113,8 @@ fn the_access_list_is_set_after_a_restart_if_the_daemon_died_before() {
     {
         for mounts in [true, false] {
             let (sim, volume) = raw();
-            dying(&sim, primitive, when).run(&FormatVolume { volume }).unwrap_err();
+            let died = Fault::each(move |call| call.primitive == primitive, when, FaultAction::Die);
+            with_fault(&sim, died).run(&FormatVolume { volume }).unwrap_err();
             let node = Node::new(sim.process(), writers());
             if mounts {
                 // Drivers ask IsVolumeFormatted first, and then do not call FormatVolume again.
@@ -137,31 +129,17 @@ fn the_access_list_is_set_after_a_restart_if_the_daemon_died_before() {
 }
 
 #[test]
-fn a_volume_whose_formatting_has_not_begun_is_not_recorded() {
-    // The device reports a raw volume, and the storage provider NTFS.
+fn the_access_list_of_a_volume_that_csi_proxy_has_not_formatted_is_left_as_it_is() {
     let sim = ntfs().dir(MOUNT).build();
-    let volume = volume_on(&node_on(&sim), 1);
-    let raw = Fault::each(
-        |call| call.primitive == "query_fs Attribute",
-        When::Before,
-        FaultAction::Fail(OsError::UNRECOGNIZED_VOLUME),
-    );
-    let node = Node::new(Arc::new(Probed::new(sim.process(), raw)), writers());
-    let before = root_list(&sim);
-    node.run(&FormatVolume { volume }).unwrap_err();
-    Node::new(sim.process(), writers()).run(&mount(volume, MOUNT)).unwrap();
-    assert_eq!(root_list(&sim), before);
-}
-
-#[test]
-fn a_list_that_cannot_be_set_is_an_error_and_a_retry_sets_it() {
-    let (sim, volume) = raw();
-    let fault = failing_once("set_access_list", OsError::ACCESS_DENIED);
-    let node = Node::new(Arc::new(Probed::new(sim.process(), fault)), writers());
-    let error = refused(&node, &FormatVolume { volume }, Kind::PermissionDenied);
-    assert!(error.to_string().contains("the access list of its root directory cannot be changed"), "{error}");
+    let (volume, before) = (volume_on(&node_on(&sim), 1), root_list(&sim));
+    // The device reports a raw volume, and the storage provider NTFS: the formatting does not begin.
+    let is_raw = FaultAction::Fail(OsError::UNRECOGNIZED_VOLUME);
+    let raw = Fault::each(|call| call.primitive == "query_fs Attribute", When::Before, is_raw);
+    with_fault(&sim, raw).run(&FormatVolume { volume }).unwrap_err();
+    let node = Node::new(sim.process(), writers());
     node.run(&FormatVolume { volume }).unwrap();
-    assert_eq!(root_list(&sim), new_list());
+    node.run(&mount(volume, MOUNT)).unwrap();
+    assert_eq!(root_list(&sim), before);
 }
 
 #[test]
