@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 /// The key of the registry with the version of Windows.
 const KEY: &str = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion";
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// The content of a file in docs/evidence.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
     /// The version of csi-proxy.
@@ -40,20 +42,12 @@ impl Evidence {
         let read = |value: &str| os.registry_text(&U16String::from_str(KEY), &U16String::from_str(value));
         let text = |value: &str| read(value).map_or("unknown".to_owned(), |text| text.to_string_lossy());
         Self {
-            version: [Some(env!("CARGO_PKG_VERSION")), option_env!("CSI_PROXY_COMMIT")]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join("+"),
+            version: option_env!("CSI_PROXY_COMMIT").map_or(VERSION.to_owned(), |commit| format!("{VERSION}+{commit}")),
             system: system.to_owned(),
             build: text("CurrentBuildNumber"),
             edition: text("EditionID"),
             installation: text("InstallationType"),
-            seconds: 0,
-            holds: BTreeSet::new(),
-            fails: BTreeMap::new(),
-            not_run: BTreeMap::new(),
-            fallbacks: BTreeSet::new(),
+            ..Self::default()
         }
     }
 

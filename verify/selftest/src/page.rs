@@ -9,12 +9,14 @@ use crate::{ACCEPTANCE, Evidence};
 pub fn report(evidence: &Evidence) -> String {
     let mut page = format!("# What is proven on {} {}\n\n{}", evidence.system, evidence.build, table(&[evidence]));
     for (title, checks) in &evidence.not_run {
-        let checks: Vec<&str> = checks.iter().map(String::as_str).collect();
-        let _ = write!(page, "\nNot run without {title}: {}\n", checks.join(", "));
+        let _ = write!(page, "\nNot run without {title}: {}\n", list(checks));
     }
-    let holds: Vec<&str> = evidence.holds.iter().map(String::as_str).collect();
-    let _ = write!(page, "\nProven, in {} seconds: {}\n", evidence.seconds, holds.join(", "));
+    let _ = write!(page, "\nProven, in {} seconds: {}\n", evidence.seconds, list(&evidence.holds));
     page
+}
+
+fn list(names: &BTreeSet<String>) -> String {
+    names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns a table with a row for each run, and a list of the checks that failed.
@@ -25,7 +27,6 @@ pub fn table(all: &[&Evidence]) -> String {
     let mut failures = String::new();
     for evidence in all {
         let accepted = ACCEPTANCE.iter().filter(|check| evidence.holds.contains(check.id)).count();
-        let used: Vec<&str> = evidence.fallbacks.iter().map(String::as_str).collect();
         let _ = writeln!(
             table,
             "| {}, {}, {} | {} | {} | {} | {} | {accepted} of {} | {} |",
@@ -37,7 +38,7 @@ pub fn table(all: &[&Evidence]) -> String {
             evidence.fails.len(),
             evidence.not_run.values().map(BTreeSet::len).sum::<usize>(),
             ACCEPTANCE.len(),
-            if used.is_empty() { "none".to_owned() } else { used.join(", ") },
+            if evidence.fallbacks.is_empty() { "none".to_owned() } else { list(&evidence.fallbacks) },
         );
         for (id, why) in &evidence.fails {
             let _ = writeln!(failures, "- {id} fails on build {}: {why}", evidence.build);

@@ -93,10 +93,3 @@ fn each_fallback_ends_with_facts_or_stays() {
     assert_eq!((ends.len(), ends.iter().filter(|end| **end == "stays").count()), (20, 7));
     assert!(BUILDS.iter().all(|build| page.contains(build)), "the rule names the builds");
 }
-
-#[test]
-fn the_issue_form_asks_for_the_file_and_the_counters() {
-    let form = include_str!("../../../.github/ISSUE_TEMPLATE/windows.yml");
-    let named: BTreeSet<&str> = ["selftest.json", "--create-disks", "csi_proxy_fallbacks_total"].into();
-    assert!(named.iter().all(|name| form.contains(name)));
-}
