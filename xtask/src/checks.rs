@@ -10,7 +10,7 @@ use crate::summary::Summary;
 use crate::{Error, docs, lint, process, setup, windows, workspace};
 
 /// A check by its name.
-pub(crate) type Check = (&'static str, fn(&str) -> Summary);
+pub(crate) type Check = (&'static str, fn(&str) -> Result<Summary, Error>);
 
 /// All checks, the quick ones first.
 pub(crate) const ALL: [Check; 12] = [
@@ -32,24 +32,24 @@ pub(crate) const ALL: [Check; 12] = [
 pub(crate) fn run(checks: &[Check]) -> Summary {
     let mut sum = Summary::default();
     for (name, check) in checks {
-        sum += Summary::of_step(&format!("check: {name}"), || Ok(check(name)));
+        sum += Summary::of_step(&format!("check: {name}"), || check(name));
     }
     sum
 }
 
 /// Checks that `cargo fmt` would change nothing.
-pub(crate) fn format(name: &str) -> Summary {
-    Summary::of_check(name, workspace::cargo().args(["fmt", "--all", "--check"]))
+pub(crate) fn format(name: &str) -> Result<Summary, Error> {
+    Ok(Summary::of_check(name, workspace::cargo().args(["fmt", "--all", "--check"])))
 }
 
 /// Runs clippy on all packages, as compiled for this machine.
-pub(crate) fn clippy(name: &str) -> Summary {
+pub(crate) fn clippy(name: &str) -> Result<Summary, Error> {
     const ARGUMENTS: [&str; 6] = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    Summary::of_check(name, workspace::cargo().args(ARGUMENTS))
+    Ok(Summary::of_check(name, workspace::cargo().args(ARGUMENTS)))
 }
 
 /// Checks the format of the example in Rust and runs clippy on it. [`clippy`] checks the packages that it uses.
-fn rust_example(name: &str) -> Summary {
+fn rust_example(name: &str) -> Result<Summary, Error> {
     let mut summary = Summary::of_check(name, workspace::cargo_for_example("fmt").arg("--check"));
     let clippy_name = format!("{name} clippy");
     summary += if process::find("go").is_some() {
@@ -58,51 +58,43 @@ fn rust_example(name: &str) -> Summary {
     } else {
         Summary::skipped(&clippy_name, "go is not installed, with which its build downloads protos")
     };
-    summary
+    Ok(summary)
 }
 
 /// Runs clippy on the packages with Windows code, as compiled for Windows.
-fn clippy_for_windows(name: &str) -> Summary {
-    match windows::clippy_command() {
+fn clippy_for_windows(name: &str) -> Result<Summary, Error> {
+    Ok(match windows::clippy_command() {
         Ok(mut command) => Summary::of_check(name, &mut command),
         Err(reason) => Summary::skipped(name, &reason),
-    }
+    })
 }
 
 /// Builds the shipped programs and checks their size, resources and imports.
-fn shipped_programs(name: &str) -> Summary {
+fn shipped_programs(name: &str) -> Result<Summary, Error> {
     match windows::daemon() {
-        Ok(_) => Summary::passed(),
-        Err(windows::NoDaemon::NoCompiler(reason)) => Summary::skipped(name, &reason),
-        Err(windows::NoDaemon::Broken(error)) => Summary::failed(&format!("{name}: {error}")),
+        Ok(_) => Ok(Summary::passed()),
+        Err(windows::NoDaemon::NoCompiler(reason)) => Ok(Summary::skipped(name, &reason)),
+        Err(windows::NoDaemon::Broken(error)) => Err(error.into()),
     }
 }
 
 /// Builds the documentation, in which a broken link is an error.
-fn documentation(name: &str) -> Summary {
+fn documentation(name: &str) -> Result<Summary, Error> {
     let mut cargo = workspace::cargo();
     cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
-    Summary::of_check(name, &mut cargo)
+    Ok(Summary::of_check(name, &mut cargo))
 }
 
 /// Packages what can be published on crates.io, and compiles each package from its own files alone.
-fn packages(name: &str) -> Summary {
-    match unpacked_packages() {
-        Ok(folder) => {
-            let mut cargo = workspace::cargo();
-            cargo.current_dir(folder).args(["check", "--quiet", "--workspace", "--offline"]);
-            Summary::of_check(name, cargo.arg("--target-dir").arg(workspace::target()))
-        }
-        Err(error) => Summary::failed(&format!("{name}: {error}")),
-    }
+fn packages(name: &str) -> Result<Summary, Error> {
+    let mut cargo = workspace::cargo();
+    cargo.current_dir(unpacked_packages()?).args(["check", "--quiet", "--workspace", "--offline"]);
+    Ok(Summary::of_check(name, cargo.arg("--target-dir").arg(workspace::target())))
 }
 
 /// Compiles each package with the oldest Rust that its manifest allows, if drivers may have an older one than this tree needs.
-fn oldest_rust(name: &str) -> Summary {
-    let metadata = match workspace::metadata() {
-        Ok(metadata) => metadata,
-        Err(error) => return Summary::failed(&format!("{name}: {error}")),
-    };
+fn oldest_rust(name: &str) -> Result<Summary, Error> {
+    let metadata = workspace::metadata()?;
     let mut sum = Summary::default();
     for package in metadata.workspace_packages() {
         let own = env!("CARGO_PKG_RUST_VERSION");
@@ -119,7 +111,7 @@ fn oldest_rust(name: &str) -> Summary {
         check.current_dir(workspace::root()).arg("--target-dir").arg(workspace::target().join("oldest-rust"));
         sum += Summary::of_check(name, &mut check);
     }
-    sum
+    Ok(sum)
 }
 
 /// Packages what can be published on crates.io, and returns the archives.
@@ -156,24 +148,24 @@ fn unpacked_packages() -> Result<PathBuf, Error> {
 }
 
 /// Makes the documentation as a site.
-fn site(name: &str) -> Summary {
-    match setup::cargo_tool("mdbook") {
+fn site(name: &str) -> Result<Summary, Error> {
+    Ok(match setup::cargo_tool("mdbook") {
         Ok(mdbook) => Summary::of_result(name, docs::make(&mdbook)),
         Err(error) => Summary::skipped(name, &error.to_string()),
-    }
+    })
 }
 
 /// Runs `cargo xtask lint`.
-fn source_rules(name: &str) -> Summary {
-    match workspace::files() {
+fn source_rules(name: &str) -> Result<Summary, Error> {
+    Ok(match workspace::files() {
         Some(_) => Summary::of_result(name, lint::run()),
         None => Summary::skipped(name, "the list of files is read from git, and this is not a git checkout"),
-    }
+    })
 }
 
 /// Checks the workflows with actionlint, which needs Go, and with zizmor, which needs Python. xtask/tests/powershell.rs parses
 /// their scripts.
-fn workflows(name: &str) -> Summary {
+fn workflows(name: &str) -> Result<Summary, Error> {
     let mut summary = actionlint(name);
     summary += match setup::python_programs("lint") {
         Ok(programs) => {
@@ -184,7 +176,7 @@ fn workflows(name: &str) -> Summary {
         }
         Err(reason) => Summary::skipped("zizmor", &reason.to_string()),
     };
-    summary
+    Ok(summary)
 }
 
 fn actionlint(name: &str) -> Summary {
@@ -198,22 +190,22 @@ fn actionlint(name: &str) -> Summary {
 }
 
 /// Runs the checks of cargo-deny that need no network.
-fn dependencies(name: &str) -> Summary {
+fn dependencies(name: &str) -> Result<Summary, Error> {
     // cargo-deny also reads the packages that other platforms need, which no build has downloaded.
     let fetched = process::succeeds(workspace::cargo().args(["fetch", "--quiet", "--locked"]));
     if !fetched.unwrap_or(false) {
-        return Summary::skipped(name, "the packages for other platforms cannot be downloaded");
+        return Ok(Summary::skipped(name, "the packages for other platforms cannot be downloaded"));
     }
     let program = match setup::cargo_tool("cargo-deny") {
         Ok(program) => program,
-        Err(error) => return Summary::skipped(name, &error.to_string()),
+        Err(error) => return Ok(Summary::skipped(name, &error.to_string())),
     };
     let mut deny = Command::new(program);
     deny.current_dir(workspace::root()).args(["--offline", "check", "bans", "licenses", "sources"]);
     let mut summary = Summary::of_check(name, &mut deny);
     let reason = "`cargo xtask verify` fetches the database; an advisory of last night must not stop another change";
     summary += Summary::skipped(&format!("{name} advisories"), reason);
-    summary
+    Ok(summary)
 }
 
 /// Checks the dependencies against the database of known vulnerabilities, if it can be fetched.

@@ -16,19 +16,15 @@ pub(super) fn unit_tests() -> Summary {
 
 /// Builds the plugins and tests them with Unix sockets. csi-proxy-sim has been built.
 pub(super) fn test(flags: &[&str]) -> Result<Summary, Error> {
-    let Some(go) = build_go("")? else { return Ok(Summary::failed("the example node plugin in Go does not build")) };
-    if !process::succeeds(&mut workspace::cargo_for_example("build"))? {
-        return Ok(Summary::failed("the example node plugin in Rust does not build"));
-    }
+    let go = build_go("")?;
+    process::must_succeed(&mut workspace::cargo_for_example("build"))?;
     let rust = workspace::target().join("debug/node-plugin-rust");
     Ok(run_tests(flags, &format!("Go={},Rust={}", go.display(), rust.display())))
 }
 
 /// Tests the plugin in Go as a Windows program with named pipes.
 pub(super) fn test_windows_program() -> Result<Summary, Error> {
-    let Some(go) = build_go("windows")? else {
-        return Ok(Summary::failed("the example node plugin in Go does not build for Windows"));
-    };
+    let go = build_go("windows")?;
     let node = match Node::start(Some(&source().join("node.toml")), "-v=0", &[])? {
         Ok(node) => node,
         Err(missing) => return Ok(Summary::skipped("example node plugin under Wine", &missing)),
@@ -59,8 +55,8 @@ fn go_source() -> PathBuf {
     workspace::root().join("examples/node-plugin-go")
 }
 
-/// Builds the plugin in Go for a system, or for this one if no system is given. Returns `None` if that fails.
-fn build_go(system: &str) -> Result<Option<PathBuf>, Error> {
+/// Builds the plugin in Go for a system, or for this one if no system is given.
+fn build_go(system: &str) -> Result<PathBuf, Error> {
     let name = if system == "windows" { "node-plugin.exe" } else { "node-plugin" };
     let program = workspace::target().join("go").join(name);
     let mut go = Command::new("go");
@@ -68,5 +64,5 @@ fn build_go(system: &str) -> Result<Option<PathBuf>, Error> {
     if !system.is_empty() {
         go.env("CGO_ENABLED", "0").env("GOOS", system).env("GOARCH", "amd64");
     }
-    Ok(process::succeeds(&mut go)?.then_some(program))
+    process::must_succeed(&mut go).map(|()| program)
 }
