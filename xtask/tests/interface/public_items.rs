@@ -6,8 +6,12 @@
 
 use std::collections::BTreeSet;
 
-use proc_macro2::TokenStream;
-use syn::{Attribute, Fields, File, ImplItem, Item, ItemImpl, TraitItem, Type, Visibility, parse_quote};
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use syn::visit_mut::{self, VisitMut};
+use syn::{
+    Attribute, Block, Fields, File, ImplItem, ImplItemConst, Item, ItemConst, ItemEnum, ItemFn, ItemImpl, ItemStatic,
+    ItemStruct, ItemTrait, ItemType, ItemUse, Macro, Type, Variant, Visibility, parse_quote,
+};
 
 use super::is_test;
 
@@ -20,129 +24,109 @@ pub(crate) fn of(sources: &[File]) -> BTreeSet<String> {
     for source in sources {
         collect(&source.items, &mut items);
     }
-    let public_types: BTreeSet<String> = items.iter().filter_map(name_of_type).collect();
+    let types: BTreeSet<String> = items.iter().filter_map(name_of_type).collect();
     items.retain(|item| match item {
-        Item::Impl(item) => {
-            item.trait_.is_none() || type_name(&item.self_ty).is_some_and(|name| public_types.contains(&name))
-        }
+        Item::Impl(item) => item.trait_.is_none() || self_type(item).is_some_and(|name| types.contains(&name)),
         _ => true,
     });
-    items
-        .into_iter()
-        .map(|item| prettyplease::unparse(&File { shebang: None, attrs: Vec::new(), items: vec![item] }))
-        .collect()
+    let unparse = |item| prettyplease::unparse(&File { shebang: None, attrs: Vec::new(), items: vec![item] });
+    items.into_iter().map(unparse).collect()
 }
 
 fn collect(items: &[Item], into: &mut Vec<Item>) {
     for item in items {
-        let mut item = item.clone();
-        if let Item::Mod(module) = &item {
-            if let Some((_, items)) = &module.content
-                && !is_test(&module.attrs)
-            {
-                collect(items, into);
+        if let Item::Mod(module) = item {
+            let items = module.content.as_ref().filter(|_| !is_test(&module.attrs));
+            collect(items.map_or(&[], |(_, items)| items), into);
+        } else if is_listed(item) {
+            let (mut item, mut strip) = (item.clone(), Strip::default());
+            strip.visit_item_mut(&mut item);
+            if !strip.is_for_tests {
+                into.push(item);
             }
-            continue;
-        }
-        if let Some(attributes) = attributes(&mut item) {
-            if is_test(attributes) {
-                continue;
-            }
-            keep(attributes);
-        }
-        if strip(&mut item) {
-            into.push(item);
         }
     }
 }
 
-/// Removes what callers do not see. Returns whether something is left.
-fn strip(item: &mut Item) -> bool {
+fn is_listed(item: &Item) -> bool {
     match item {
-        Item::Const(item) => is_public(&item.vis),
-        Item::Static(item) => is_public(&item.vis),
-        Item::Type(item) => is_public(&item.vis),
-        Item::Use(item) => is_public(&item.vis),
-        Item::Fn(item) => {
-            item.block = parse_quote!({});
-            is_public(&item.vis)
-        }
-        Item::Struct(item) => {
-            strip_fields(&mut item.fields);
-            is_public(&item.vis)
-        }
-        Item::Enum(item) => {
-            for variant in &mut item.variants {
-                keep(&mut variant.attrs);
-                variant.fields.iter_mut().for_each(|field| keep(&mut field.attrs));
-            }
-            is_public(&item.vis)
-        }
-        Item::Trait(item) => {
-            for part in &mut item.items {
-                match part {
-                    TraitItem::Fn(function) => {
-                        keep(&mut function.attrs);
-                        function.default = function.default.is_some().then(|| parse_quote!({}));
-                    }
-                    TraitItem::Const(constant) => keep(&mut constant.attrs),
-                    TraitItem::Type(of) => keep(&mut of.attrs),
-                    _ => {}
-                }
-            }
-            is_public(&item.vis)
-        }
-        Item::Impl(item) => strip_impl(item),
-        Item::Macro(item) => {
-            item.mac.tokens = without_documentation(item.mac.tokens.clone());
-            item.ident.is_none()
-                && item.mac.path.get_ident().is_some_and(|name| MACROS.iter().any(|known| name == known))
-        }
+        Item::Const(ItemConst { vis, .. })
+        | Item::Enum(ItemEnum { vis, .. })
+        | Item::Fn(ItemFn { vis, .. })
+        | Item::Static(ItemStatic { vis, .. })
+        | Item::Struct(ItemStruct { vis, .. })
+        | Item::Trait(ItemTrait { vis, .. })
+        | Item::Type(ItemType { vis, .. })
+        | Item::Use(ItemUse { vis, .. }) => is_public(vis),
+        Item::Impl(item) => item.trait_.is_some() || item.items.iter().any(is_listed_of_type),
+        Item::Macro(item) => item.ident.is_none() && MACROS.iter().any(|name| item.mac.path.is_ident(name)),
         _ => false,
     }
 }
 
-fn strip_impl(item: &mut ItemImpl) -> bool {
-    if item.trait_.is_some() {
-        // Its functions are those of the trait.
-        item.items.retain(|part| matches!(part, ImplItem::Type(_)));
-        return true;
-    }
-    item.items.retain(|part| match part {
+/// Returns whether a part of an `impl` without a trait is public.
+fn is_listed_of_type(part: &ImplItem) -> bool {
+    match part {
         ImplItem::Fn(function) => is_public(&function.vis) && !is_test(&function.attrs),
         ImplItem::Const(constant) => is_public(&constant.vis),
         _ => false,
-    });
-    for part in &mut item.items {
-        match part {
-            ImplItem::Fn(function) => {
-                keep(&mut function.attrs);
-                function.block = parse_quote!({});
+    }
+}
+
+/// Removes what callers do not see.
+#[derive(Default)]
+struct Strip {
+    /// Whether an attribute says so.
+    is_for_tests: bool,
+}
+
+impl VisitMut for Strip {
+    fn visit_attributes_mut(&mut self, attributes: &mut Vec<Attribute>) {
+        self.is_for_tests |= is_test(attributes);
+        attributes.retain(|found| ["derive", "non_exhaustive", "repr"].iter().any(|kept| found.path().is_ident(kept)));
+    }
+
+    fn visit_block_mut(&mut self, block: &mut Block) {
+        block.stmts.clear();
+    }
+
+    fn visit_item_impl_mut(&mut self, item: &mut ItemImpl) {
+        let has_trait = item.trait_.is_some();
+        // The functions of a trait are listed there.
+        item.items.retain(|part| if has_trait { matches!(part, ImplItem::Type(_)) } else { is_listed_of_type(part) });
+        visit_mut::visit_item_impl_mut(self, item);
+    }
+
+    fn visit_impl_item_const_mut(&mut self, constant: &mut ImplItemConst) {
+        self.visit_attributes_mut(&mut constant.attrs);
+        constant.expr = parse_quote!(_);
+    }
+
+    /// Removes private fields, except that one stands for them: callers cannot build the struct.
+    fn visit_fields_mut(&mut self, fields: &mut Fields) {
+        let is_open = fields.iter().all(|field| is_public(&field.vis));
+        visit_mut::visit_fields_mut(self, fields);
+        match fields {
+            Fields::Named(fields) if !is_open => {
+                fields.named = fields.named.iter().filter(|field| is_public(&field.vis)).cloned().collect();
+                fields.named.push(parse_quote!(_private: _));
             }
-            ImplItem::Const(constant) => {
-                keep(&mut constant.attrs);
-                constant.expr = parse_quote!(_);
+            Fields::Unnamed(fields) if !is_open => {
+                fields.unnamed = fields.unnamed.iter().filter(|field| is_public(&field.vis)).cloned().collect();
+                fields.unnamed.push(parse_quote!(_));
             }
             _ => {}
         }
     }
-    !item.items.is_empty()
-}
 
-/// Removes private fields, except that one stands for them: callers cannot build the struct.
-fn strip_fields(fields: &mut Fields) {
-    let is_open = fields.iter().all(|field| is_public(&field.vis));
-    fields.iter_mut().for_each(|field| keep(&mut field.attrs));
-    match fields {
-        Fields::Named(fields) if !is_open => {
-            fields.named = fields.named.iter().filter(|field| is_public(&field.vis)).cloned().collect();
-            fields.named.push(parse_quote!(_private: _));
-        }
-        Fields::Unnamed(fields) if !is_open => {
-            fields.unnamed = fields.unnamed.iter().filter(|field| is_public(&field.vis)).cloned().collect();
-            fields.unnamed.push(parse_quote!(_));
-        }
-        _ => {}
+    /// All fields of a variant are public.
+    fn visit_variant_mut(&mut self, variant: &mut Variant) {
+        self.visit_attributes_mut(&mut variant.attrs);
+        variant.fields.iter_mut().for_each(|field| self.visit_field_mut(field));
+    }
+
+    fn visit_macro_mut(&mut self, input: &mut Macro) {
+        input.tokens = without_documentation(input.tokens.clone());
     }
 }
 
@@ -150,44 +134,21 @@ fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
-/// Keeps the attributes that callers depend on.
-fn keep(attributes: &mut Vec<Attribute>) {
-    attributes
-        .retain(|attribute| ["derive", "non_exhaustive", "repr"].iter().any(|kept| attribute.path().is_ident(kept)));
-}
-
-fn attributes(item: &mut Item) -> Option<&mut Vec<Attribute>> {
-    Some(match item {
-        Item::Const(item) => &mut item.attrs,
-        Item::Enum(item) => &mut item.attrs,
-        Item::Fn(item) => &mut item.attrs,
-        Item::Impl(item) => &mut item.attrs,
-        Item::Macro(item) => &mut item.attrs,
-        Item::Static(item) => &mut item.attrs,
-        Item::Struct(item) => &mut item.attrs,
-        Item::Trait(item) => &mut item.attrs,
-        Item::Type(item) => &mut item.attrs,
-        Item::Use(item) => &mut item.attrs,
-        _ => return None,
-    })
-}
-
 fn name_of_type(item: &Item) -> Option<String> {
     match item {
-        Item::Struct(item) => Some(item.ident.to_string()),
-        Item::Enum(item) => Some(item.ident.to_string()),
+        Item::Struct(ItemStruct { ident, .. }) | Item::Enum(ItemEnum { ident, .. }) => Some(ident.to_string()),
         _ => None,
     }
 }
 
-fn type_name(of: &Type) -> Option<String> {
-    let Type::Path(path) = of else { return None };
+fn self_type(item: &ItemImpl) -> Option<String> {
+    let Type::Path(path) = &*item.self_ty else { return None };
     path.path.segments.last().map(|segment| segment.ident.to_string())
 }
 
 /// Removes the attributes in the input of a macro, of which almost all are documentation.
 fn without_documentation(tokens: TokenStream) -> TokenStream {
-    use proc_macro2::{Delimiter, Group, TokenTree};
+    let is_hash = |token: Option<&TokenTree>| matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == '#');
     let mut kept: Vec<TokenTree> = Vec::new();
     for token in tokens {
         match token {
@@ -201,8 +162,4 @@ fn without_documentation(tokens: TokenStream) -> TokenStream {
         }
     }
     kept.into_iter().collect()
-}
-
-fn is_hash(token: Option<&proc_macro2::TokenTree>) -> bool {
-    matches!(token, Some(proc_macro2::TokenTree::Punct(punct)) if punct.as_char() == '#')
 }
