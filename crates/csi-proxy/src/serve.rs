@@ -138,6 +138,7 @@ pub async fn until<L: Listener>(
         endpoint.with_services(more)
     };
     let open: Vec<_> = open.into_iter().map(with_services).collect();
+    ready()?;
     // Nobody may read it, which is no reason to stop.
     let _ = announce(&mut out, &name, &location, &flags.api_groups, open.len(), &http_listeners);
     let (version, process_id, given) = (VERSION, std::process::id(), flags.shown.command_line());
@@ -146,7 +147,6 @@ pub async fn until<L: Listener>(
     for listener in http_listeners {
         tokio::spawn(listener.serve(Arc::clone(&pages)));
     }
-    ready()?;
     let drop_reports = tokio::spawn(log::report_dropped());
     let unfinished = server.serve(open, stop).await;
     drop_reports.abort();
