@@ -1,6 +1,6 @@
 //! Tests of the operations on services, and of the BIOS serial number.
 
-use crate::setup::{failing_once, node_on, probed, refused};
+use crate::setup::{failing_on, failing_once, node_on, probed, refused};
 use faults::{Fault, FaultAction, Trace, When};
 use os::{Os, OsError, ServiceAccess, U16String};
 use os_sim::Sim;
@@ -181,11 +181,7 @@ fn contract_30_a_start_waits_for_that_of_another_service() {
 fn the_error_names_the_dependent_that_could_not_be_stopped() {
     let sim = os_sim::node().service("base", "Base").running().service("top", "Top").depends_on("base").running();
     let sim = sim.build();
-    let refusing = Fault::each(
-        |call| call.primitive == "service stop" && call.object == "top",
-        When::Before,
-        FaultAction::Fail(OsError::ACCESS_DENIED),
-    );
+    let refusing = failing_on("service stop", |object| object == "top", OsError::ACCESS_DENIED);
     let stop = StopService { name: name("base"), force: true };
     let error = refused(&probed(&sim, refusing), &stop, Kind::PermissionDenied);
     assert!(error.to_string().contains("the dependent service top could not be stopped"), "{error}");
