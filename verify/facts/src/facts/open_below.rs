@@ -39,7 +39,9 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("FILE-OPEN-50", |node| {
         let directory = node.directory();
-        directory.tree();
+        directory.mkdir("real");
+        directory.mkdir(r"real\inner");
+        directory.write(r"real\inner\file", b"content");
         let parent = directory.handle();
         for path in ["real", r"real\inner", r"REAL\Inner\FILE"] {
             let by_path = directory.existing(path, READ, Options::empty()).expect("the path opens");
