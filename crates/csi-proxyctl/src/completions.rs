@@ -28,11 +28,7 @@ pub(crate) fn command() -> Command {
 
 /// Prints the script for the whole command line of the program.
 pub(crate) fn run(matches: &ArgMatches, mut program: Command) -> Result<(), Failure> {
-    let shell = match required(matches, "shell") {
-        "powershell" => Shell::PowerShell,
-        "bash" => Shell::Bash,
-        _ => Shell::Zsh,
-    };
+    let shell: Shell = required(matches, "shell").parse().expect("the parser accepts only names of shells");
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut program, "csi-proxyctl", &mut script);
     let mut script = String::from_utf8(script).expect("a script is UTF-8");

@@ -148,33 +148,28 @@ impl Failure {
             _ => return Vec::new(),
         };
         let is_answer = error.call_number().is_some();
-        match error.kind() {
+        let hint = match error.kind() {
             ErrorKind::Unavailable if is_answer => {
-                vec![
-                    "csi-proxy is busy or stopping, or a device does not answer; `csi-proxyctl top` shows what runs"
-                        .into(),
-                ]
+                "csi-proxy is busy or stopping, or a device does not answer; `csi-proxyctl top` shows what runs".into()
             }
             ErrorKind::DeadlineExceeded if is_answer => {
-                vec![
-                    "the node may still be at work: look at the state of the object before you repeat the command"
-                        .into(),
-                ]
+                "the node may still be at work: look at the state of the object before you repeat the command".into()
             }
             ErrorKind::Unavailable if is_broken(error) => {
-                vec!["if csi-proxy has restarted, repeat the command: a change that has already been made is not made again".into()]
+                "if csi-proxy has restarted, repeat the command: a change that has already been made is not made again"
+                    .into()
             }
-            ErrorKind::Unavailable => match endpoints {
-                Endpoints::Pipes => unserved_pipes(is_in_host_process_container()).map(Into::into).into(),
-                _ => vec![endpoints.hint()],
-            },
-            ErrorKind::FailedPrecondition if is_connecting(error) => vec![endpoints.hint()],
-            ErrorKind::PermissionDenied if is_connecting(error) => vec![match endpoints {
+            ErrorKind::Unavailable if *endpoints == Endpoints::Pipes => {
+                return unserved_pipes(is_in_host_process_container()).map(Into::into).into();
+            }
+            ErrorKind::Unavailable => endpoints.hint(),
+            ErrorKind::FailedPrecondition if is_connecting(error) => endpoints.hint(),
+            ErrorKind::PermissionDenied if is_connecting(error) => match endpoints {
                 Endpoints::Pipes => {
                     "run csi-proxyctl as administrator: the pipes are open to administrators and LocalSystem".into()
                 }
                 _ => "run csi-proxyctl as the user who started csi-proxy-sim".into(),
-            }],
+            },
             ErrorKind::NotFound => {
                 let group = GROUP_VERSIONS.iter().find(|row| row.rpc(error.rpc()).is_some()).map(|row| row.group);
                 let what = match group {
@@ -183,19 +178,21 @@ impl Failure {
                     Some(Group::Iscsi) => "iscsi --targets` shows the portals and targets",
                     _ => return Vec::new(),
                 };
-                vec![format!("`csi-proxyctl get {what}")]
+                format!("`csi-proxyctl get {what}")
             }
             ErrorKind::DeadlineExceeded => {
-                vec!["`csi-proxyctl top` shows what the node does; --timeout gives a call more time".into()]
+                "`csi-proxyctl top` shows what the node does; --timeout gives a call more time".into()
             }
-            ErrorKind::Unimplemented => vec![
-                "`csi-proxyctl versions` shows what the node serves; --api-version selects an older version".into(),
-            ],
+            ErrorKind::Unimplemented => {
+                "`csi-proxyctl versions` shows what the node serves; --api-version selects an older version".into()
+            }
             ErrorKind::Aborted | ErrorKind::ResourceExhausted => {
-                vec!["csi-proxy is busy with another call for the same object, or with too many calls; repeat the command".into()]
+                "csi-proxy is busy with another call for the same object, or with too many calls; repeat the command"
+                    .into()
             }
-            _ => Vec::new(),
-        }
+            _ => return Vec::new(),
+        };
+        vec![hint]
     }
 }
 

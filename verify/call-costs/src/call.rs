@@ -7,7 +7,6 @@ use api::filesystem::v1::{IsSymlinkRequest, PathExistsRequest};
 use api::volume::v1::{GetVolumeStatsRequest, ListVolumesOnDiskRequest};
 use os_sim::Sim;
 use prost::Message;
-use storage_ops::{Config, DiskNumber, ListVolumesOnDisk, Node};
 
 const EXISTING: &str = r"C:\var\lib\kubelet\plugins\driver";
 const MISSING: &str = r"C:\var\lib\kubelet\plugins\missing";
@@ -38,9 +37,7 @@ impl Call {
     pub fn all() -> Result<Vec<Self>, Box<dyn Error>> {
         let (path, volume, disk) = ("v1.Filesystem", "v1.Volume", "v1.Disk");
         let exists = |path: &str| PathExistsRequest { path: path.to_owned() };
-        let volumes = Node::new(node().process(), Config::default())
-            .run(&ListVolumesOnDisk { disk: DiskNumber(1), partition: 0 })?;
-        let volume_id = volumes.first().ok_or("no volume found on disk 1")?.to_string();
+        let volume_id = node().volume_on(1).ok_or("no volume found on disk 1")?.name();
         Ok(vec![
             Self::new("PathExists, missing", path, "PathExists", &exists(MISSING)),
             Self::new("PathExists, existing", path, "PathExists", &exists(EXISTING)),

@@ -17,7 +17,6 @@ use api::volume::v1::{
 use os::{MethodCall, Namespace, Os as _, Time, Value};
 use os_sim::Sim;
 use prost::Message;
-use storage_ops::{Config, DiskNumber, ListVolumesOnDisk, Node};
 
 use crate::call::Call;
 use crate::client::Client;
@@ -85,9 +84,7 @@ fn file(rpc: &'static str, request: &impl Message) -> Call {
 
 /// Returns the steps. They concern disk 1 and its volume.
 pub fn steps() -> Result<Vec<Step>, Box<dyn Error>> {
-    let listed = Node::new(with_disks(1).process(), Config::default())
-        .run(&ListVolumesOnDisk { disk: DiskNumber(DISK), partition: 0 })?;
-    let volume = listed.first().ok_or("no volume found on disk 1")?.to_string();
+    let volume = with_disks(1).volume_on(DISK).ok_or("no volume found on disk 1")?.name();
     Ok([of_disks(), of_volumes(&volume), of_files()].concat())
 }
 

@@ -56,44 +56,37 @@ static STRINGS: LazyLock<Vec<String>> = LazyLock::new(|| {
     all
 });
 
-/// The required answer to a request.
-#[derive(Clone, Copy)]
-enum Expected {
-    Code(Code),
-    /// The value is valid for this field, or is refused for another reason than its form.
-    Any,
-}
-
-use Expected::{Any, Code as Is};
+/// The required code of the answer. `None`: the value is valid for this field, or is refused for another reason than its form.
+type Expected = Option<Code>;
 
 /// Returns the required answer if `field` of the RPC `rpc` is `text`.
 fn string(rpc: &str, field: &str, text: &str) -> Expected {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let too_long = text.len() > 1024;
-    let invalid = |when: bool| if when { Is(Code::InvalidArgument) } else { Any };
+    let invalid = |when: bool| when.then_some(Code::InvalidArgument);
     match field {
         "path" | "target_path" | "source_path" | "mount" | "local_path" => {
             let restricted = !["IsSymlink", "IsMountPoint"].contains(&rpc) && !rpc.starts_with("Get");
             match text {
-                "" if field == "local_path" => Any,
-                OUTSIDE if restricted => Is(Code::PermissionDenied),
-                OUTSIDE if rpc.starts_with("GetClosest") => Any,
-                OUTSIDE => Is(Code::NotFound),
+                "" if field == "local_path" => None,
+                OUTSIDE if restricted => Some(Code::PermissionDenied),
+                OUTSIDE if rpc.starts_with("GetClosest") => None,
+                OUTSIDE => Some(Code::NotFound),
                 // RPCs that accept loose paths take a slash as a separator.
                 _ if text.ends_with("a/b") => invalid(!is_loose(rpc)),
-                _ => Is(Code::InvalidArgument),
+                _ => Some(Code::InvalidArgument),
             }
         }
         "volume_id" => match text {
-            LAST_NUMBER if rpc == "ResizeVolume" => Is(Code::NotFound),
+            LAST_NUMBER if rpc == "ResizeVolume" => Some(Code::NotFound),
             // The target is checked first, and nothing is mounted there.
-            UNKNOWN_VOLUME if ["UnmountVolume", "DismountVolume"].contains(&rpc) => Is(Code::FailedPrecondition),
-            UNKNOWN_VOLUME => Is(Code::NotFound),
-            _ => Is(Code::InvalidArgument),
+            UNKNOWN_VOLUME if ["UnmountVolume", "DismountVolume"].contains(&rpc) => Some(Code::FailedPrecondition),
+            UNKNOWN_VOLUME => Some(Code::NotFound),
+            _ => Some(Code::InvalidArgument),
         },
-        "diskID" | "disk_id" if text == LAST_NUMBER => Is(Code::NotFound),
-        "diskID" | "disk_id" | "iqn" => Is(Code::InvalidArgument),
-        "disk_name" if text.trim().is_empty() || too_long || text.contains('\0') => Is(Code::InvalidArgument),
+        "diskID" | "disk_id" if text == LAST_NUMBER => Some(Code::NotFound),
+        "diskID" | "disk_id" | "iqn" => Some(Code::InvalidArgument),
+        "disk_name" if text.trim().is_empty() || too_long || text.contains('\0') => Some(Code::InvalidArgument),
         "remote_path" => invalid(text != r"\\host\share\x"),
         "username" | "password" | "chap_username" | "chap_secret" => invalid(too_long || text.contains('\0')),
         "MutualChapSecret" => invalid(!(12..=16).contains(&text.len()) || text.contains('\0')),
@@ -101,9 +94,9 @@ fn string(rpc: &str, field: &str, text: &str) -> Expected {
             let plain = |c: char| c.is_ascii_alphanumeric() || ".-:_%[]".contains(c);
             invalid(digits && too_long || !text.chars().all(plain) || text.is_empty() || text.len() > 255)
         }
-        "name" if text.contains(['/', '\\']) || text.contains(char::is_control) => Is(Code::InvalidArgument),
-        "name" if text.is_empty() || text.len() > 512 => Is(Code::InvalidArgument),
-        "disk_name" | "name" => Is(Code::NotFound),
+        "name" if text.contains(['/', '\\']) || text.contains(char::is_control) => Some(Code::InvalidArgument),
+        "name" if text.is_empty() || text.len() > 512 => Some(Code::InvalidArgument),
+        "disk_name" | "name" => Some(Code::NotFound),
         _ => panic!("{rpc}: no rule for the text {field}"),
     }
 }
@@ -116,12 +109,12 @@ fn is_loose(rpc: &str) -> bool {
 
 /// Returns the invalid values of one field, with the required answers.
 fn bad_values(rpc: &str, field: &FieldDescriptor) -> Vec<(Value, Expected)> {
-    let invalid = |value: Value| (value, Is(Code::InvalidArgument));
+    let invalid = |value: Value| (value, Some(Code::InvalidArgument));
     match (field.name(), field.kind()) {
         (name, Kind::String) => {
             STRINGS.iter().map(|text| (Value::String(text.clone()), string(rpc, name, text))).collect()
         }
-        ("disk_number" | "partition_number", Kind::Uint32) => vec![(Value::U32(u32::MAX), Is(Code::NotFound))],
+        ("disk_number" | "partition_number", Kind::Uint32) => vec![(Value::U32(u32::MAX), Some(Code::NotFound))],
         ("target_port", Kind::Uint32) => vec![invalid(Value::U32(65_536)), invalid(Value::U32(u32::MAX))],
         ("size" | "size_bytes", Kind::Int64) => vec![invalid(Value::I64(-1)), invalid(Value::I64(i64::MIN))],
         (_, Kind::Enum(_)) => [-1, 3, 99, i32::MIN, i32::MAX].map(|number| invalid(Value::EnumNumber(number))).into(),
@@ -144,7 +137,7 @@ fn requests(rpc: &str, good: &DynamicMessage) -> Vec<(String, DynamicMessage, Ex
         };
         let mut bad = good.clone();
         bad.clear_field(&field);
-        all.push((format!("no {}", field.name()), bad, Is(Code::InvalidArgument)));
+        all.push((format!("no {}", field.name()), bad, Some(Code::InvalidArgument)));
         let inner = good.get_field(&field).as_message().expect("a message").clone();
         for (what, inner, expected) in requests(rpc, &inner) {
             let mut bad = good.clone();
@@ -181,7 +174,7 @@ async fn invalid_input_is_refused_with_a_message_and_changes_nothing() {
         for case in good_input::cases(row, &sim) {
             let rpc = &rpcs[case.rpc];
             for (what, request, expected) in requests(case.rpc, &rpc.request(&case.request)) {
-                let Is(code) = expected else { continue };
+                let Some(code) = expected else { continue };
                 let what = format!("{}: {what}", rpc.path);
                 assert_refused(&what, code, send(&what, &channel, rpc, request.encode_to_vec()).await);
                 refused += 1;

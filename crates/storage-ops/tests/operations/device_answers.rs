@@ -14,8 +14,8 @@ use storage_ops::{
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::setup::{
-    GIB, NoProbe, ONE, PARTITION, failing, failing_once, layered, node_on, ntfs, probed, refused, resize, set_online,
-    traced, volume_on, volumes_of,
+    GIB, NoProbe, ONE, PARTITION, both, failing, failing_once, layered, node_on, ntfs, probed, refused, resize,
+    set_online, traced, volume_on, volumes_of,
 };
 
 const LAYOUT: &str = "control DISK_GET_DRIVE_LAYOUT_EX";
@@ -146,37 +146,26 @@ fn a_file_system_that_identifies_itself_is_found_without_an_answer_of_windows() 
 #[test]
 fn a_raw_disk_with_a_foreign_file_system_is_not_initialized() {
     // The unit test of the signatures has all of them.
-    for name in [
-        "ext4",
-        "GPT of 4096-byte sectors",
-        "Linux RAID",
-        "backup GPT of 512-byte sectors",
-        "Linux RAID 0.90",
-        "ZFS without its first labels",
-    ] {
-        for offline in [false, true] {
-            let disk = os_sim::node().disk(GIB).formatted(name);
-            let sim = if offline { disk.offline() } else { disk }.build();
-            let error = refused(&node_on(&sim), &PARTITION, Kind::FailedPrecondition);
-            assert!(error.to_string().contains("does not overwrite"), "{error}");
-            assert_eq!(sim.disk(1).unwrap().layout, "raw", "{name}");
-        }
-    }
-}
-
-#[test]
-fn the_last_sectors_of_a_disk_of_any_size_and_sector_are_searched() {
     for (name, sector, size) in [
+        ("ext4", 512, GIB),
+        ("GPT of 4096-byte sectors", 512, GIB),
+        ("Linux RAID", 512, GIB),
+        ("backup GPT of 512-byte sectors", 512, GIB),
+        ("Linux RAID 0.90", 512, GIB),
+        ("ZFS without its first labels", 512, GIB),
         ("backup GPT of 512-byte sectors", 512, GIB + 1536),
         ("backup GPT of 4096-byte sectors", 512, GIB + 1536),
         ("backup GPT of 4096-byte sectors", 4096, GIB + 4096),
         ("Linux RAID 1.0", 512, GIB + 512),
         ("Linux RAID 0.90", 4096, GIB + 12 * 4096),
     ] {
-        let sim = os_sim::node().disk(size).sector_size(sector).formatted(name).build();
-        let error = refused(&node_on(&sim), &PARTITION, Kind::FailedPrecondition);
-        assert!(error.to_string().contains("does not overwrite"), "{name}: {error}");
-        assert_eq!(sim.disk(1).unwrap().layout, "raw", "{name}");
+        for offline in [false, true] {
+            let disk = os_sim::node().disk(size).sector_size(sector).formatted(name);
+            let sim = if offline { disk.offline() } else { disk }.build();
+            let error = refused(&node_on(&sim), &PARTITION, Kind::FailedPrecondition);
+            assert!(error.to_string().contains("does not overwrite"), "{name}: {error}");
+            assert_eq!(sim.disk(1).unwrap().layout, "raw", "{name}");
+        }
     }
 }
 
@@ -202,11 +191,9 @@ fn a_disk_whose_last_sectors_cannot_be_read_is_not_initialized() {
 #[test]
 fn a_raw_disk_whose_size_only_the_provider_states_is_searched_and_initialized() {
     let run = |sim: &Sim| {
-        let of_unknown_size: Vec<Arc<dyn faults::Probe>> = vec![
-            Arc::new(failing("control DISK_GET_LENGTH_INFO", OsError::NOT_SUPPORTED)),
-            Arc::new(failing("control DISK_GET_DRIVE_GEOMETRY_EX", OsError::NOT_SUPPORTED)),
-        ];
-        probed(sim, of_unknown_size).run(&PARTITION)
+        let [length, geometry] = ["control DISK_GET_LENGTH_INFO", "control DISK_GET_DRIVE_GEOMETRY_EX"]
+            .map(|primitive| failing(primitive, OsError::NOT_SUPPORTED));
+        probed(sim, both(length, geometry)).run(&PARTITION)
     };
     let sim = os_sim::node().disk(GIB).build();
     run(&sim).unwrap();

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::automount::returning;
 use crate::setup::{
-    GIB, NoProbe, ONE, PARTITION, add_partition, failing, node_on, ntfs, probed, refused, set_online, traced, volume_on,
+    GIB, NoProbe, ONE, PARTITION, add_partition, both, failing, node_on, ntfs, probed, refused, set_online, traced,
+    volume_on,
 };
 use faults::{Call, Fault, FaultAction, Probe, Race, When};
 use os::abi::ControlCode;
@@ -333,8 +334,7 @@ fn a_change_whose_outcome_is_unknown_is_not_repeated_although_the_disk_is_offlin
         let offline = Race::before(0, move || node_on(&other).run(&set_online(1, false)).unwrap())
             .among(|call| call.primitive == CREATE);
         let lost = failing(CREATE, code);
-        let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(offline), Arc::new(lost)];
-        let (node, trace) = traced(&sim, probes);
+        let (node, trace) = traced(&sim, both(offline, lost));
         let error = refused(&node, &PARTITION, Kind::StillRunning);
         assert_eq!((error.code(), trace.counts().of(CREATE)), (Some(code), 1));
     }
@@ -359,7 +359,6 @@ fn a_failed_change_is_reported_even_if_the_state_of_its_disk_cannot_be_queried_t
         When::Before,
         FaultAction::Fail(OsError::IO_DEVICE),
     );
-    let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(change), Arc::new(attributes)];
-    let error = refused(&probed(&sim, probes), &PARTITION, Kind::Internal);
+    let error = refused(&probed(&sim, both(change, attributes)), &PARTITION, Kind::Internal);
     assert_eq!(error.code(), Some(OsError::WBEM_FAILED));
 }

@@ -1,15 +1,13 @@
 //! Tests on file systems that lack what NTFS has: flags of deletion, reparse points, the class of attributes and tag.
 
-use std::sync::Arc;
-
 use crate::setup::{
-    GIB, KUBELET, NoProbe, contents, exists, failing, is_link, layered, link, mkdir, node_on, probed, refused, rmdir,
-    traced, volume_on,
+    GIB, KUBELET, NoProbe, both, contents, exists, failing, is_link, layered, link, mkdir, node_on, probed, refused,
+    rmdir, traced, volume_on,
 };
-use faults::{Fault, FaultAction, Layer, Probe, When};
+use faults::{Fault, FaultAction, Layer, When};
 use os::{Handle, OsError, OsResult};
 use os_sim::{FileKind, Sim};
-use storage_ops::{Config, CreateSymlink, GetVolumeStats, Kind, Node};
+use storage_ops::{CreateSymlink, GetVolumeStats, Kind};
 
 /// The codes with which a file system refuses a class of information that it does not have.
 const UNSUPPORTED: [OsError; 3] = [OsError::INVALID_FUNCTION, OsError::NOT_SUPPORTED, OsError::INVALID_PARAMETER];
@@ -96,9 +94,7 @@ fn a_link_that_cannot_be_created_there_leaves_nothing() {
         let no_privilege = Fault::at(nth, When::Before, FaultAction::Fail(OsError::PRIVILEGE_NOT_HELD))
             .among(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT");
         let no_flags = failing("set DispositionEx", OsError::INVALID_PARAMETER);
-        let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(no_privilege), Arc::new(no_flags)];
-        let node = Node::new(Arc::new(faults::Probed::new(sim.process(), probes)), Config::default());
-        refused(&node, &new_link(), Kind::PermissionDenied);
+        refused(&probed(&sim, both(no_privilege, no_flags)), &new_link(), Kind::PermissionDenied);
         assert!(!sim.external().exists(LINK), "{nth}");
     }
 }

@@ -6,21 +6,21 @@ use faults::{Fault, FaultAction, Layer, Layered, When};
 use os::abi::{BASIC_DATA, ControlCode, DriveLayout, PartitionEntry, PartitionStyle};
 use os::{Handle, NtPath, Open, Os, OsError, OsResult, U16String, Uuid};
 use os_sim::Sim;
-use storage_ops::{Config, DiskNumber, FormatVolume, HostPath, Kind, MountVolume, Node, RmdirContents, VolumeId};
+use storage_ops::{Config, DiskNumber, FormatVolume, Kind, MountVolume, Node, RmdirContents, VolumeId};
 
 use zerocopy::FromBytes as _;
 
 use crate::links::{mount_point, relative_link, set_reparse_point};
 use crate::setup::{
-    GIB, add_partition, contents, failing, mount, node_on, ntfs, path, probed, refused, resize, set_online, volume_on,
-    volumes_of,
+    GIB, add_partition, contents, failing, failing_on, mount, node_on, ntfs, path, probed, refused, resize, set_online,
+    volume_on, volumes_of,
 };
 
 const DATA: &str = r"C:\data";
 
 /// Returns settings with a working directory on the volume that is mounted at `C:\data`.
 fn config() -> Config {
-    Config::default().with(|c| c.working_dirs = vec![HostPath::parse(r"C:\data\working").unwrap()])
+    Config::default().with(|c| c.working_dirs = vec![path(r"C:\data\working")])
 }
 
 #[test]
@@ -51,11 +51,7 @@ fn nothing_is_taken_from_the_node_if_its_own_volumes_cannot_be_determined() {
         let node = node_on(&sim);
         let (raw, mounted): (VolumeId, VolumeId) = (volume_on(&node, 2), volume_on(&node, 3));
         let before = sim.snapshot();
-        let fault = Fault::each(
-            move |call| call.primitive == primitive && call.object == object,
-            When::Before,
-            FaultAction::Fail(code),
-        );
+        let fault = failing_on(primitive, move |found| found == object, code);
         let probed = faults::Probed::new(sim.process(), fault);
         let node = Node::new(Arc::new(probed), config());
         let what = format!("{primitive} {object} {code:?}");
@@ -118,8 +114,7 @@ fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_empt
     sim.external().mkdir(r"C:\var\lib\kubelet\plugins\t\working").unwrap();
 
     // A volume of the node is on the same disk.
-    let own = Config::default()
-        .with(|c| c.node_paths = vec![HostPath::parse(r"C:\var\lib\kubelet\plugins\t\working").unwrap()]);
+    let own = Config::default().with(|c| c.node_paths = vec![path(r"C:\var\lib\kubelet\plugins\t\working")]);
     let on = |is_active, config| Node::new(Arc::new(Layered::around(sim.process(), Mbr { is_active })), config);
     let before = sim.snapshot();
     let target = path(r"\plugins\m");
@@ -141,7 +136,7 @@ fn moved_twice(link: impl Fn(&Sim)) -> (Sim, Config) {
     let node = node.disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\mnt2").dir(r"C:\mnt2\kubelet\pods\x");
     let sim = node.disk(GIB).partitioned().formatted("NTFS").build();
     link(&sim);
-    (sim, Config::default().with(|c| c.kubelet_dir = HostPath::parse(r"C:\mnt1\k").unwrap()))
+    (sim, Config::default().with(|c| c.kubelet_dir = path(r"C:\mnt1\k")))
 }
 
 #[test]
@@ -165,7 +160,7 @@ fn the_volumes_on_the_way_to_a_working_directory_belong_to_the_node() {
                 node.test_path_lookup();
             }
             let [first, second, third] = [1, 2, 3].map(|disk| volume_on(&node, disk));
-            let mount = |volume| MountVolume { volume, target: HostPath::parse(r"C:\mnt1\k\pods\x").unwrap() };
+            let mount = |volume| MountVolume { volume, target: path(r"C:\mnt1\k\pods\x") };
             for (disk, volume) in [(1, first), (2, second)] {
                 refused(&node, &set_online(disk, false), Kind::PermissionDenied);
                 refused(&node, &mount(volume), Kind::PermissionDenied);
@@ -189,11 +184,7 @@ fn nothing_is_taken_from_the_node_if_a_link_on_the_way_to_a_working_directory_ca
         ("control FSCTL_GET_REPARSE_POINT", r"\k"),
         ("open_child", r"\mnt2"),
     ] {
-        let fault = Fault::each(
-            move |call| call.primitive == primitive && call.object.ends_with(object),
-            When::Before,
-            FaultAction::Fail(OsError::IO_DEVICE),
-        );
+        let fault = failing_on(primitive, move |found| found.ends_with(object), OsError::IO_DEVICE);
         let node = Node::new(Arc::new(faults::Probed::new(sim.process(), fault)), config.clone());
         let error = node.run(&set_online(3, false)).expect_err(object).to_string();
         assert!(error.contains("it cannot be determined what the node itself uses"), "{object}: {error}");
@@ -225,7 +216,7 @@ fn what_a_driver_makes_of_a_working_directory_in_another_one_takes_nothing_from_
     for target in [r"C:\var\lib\kubelet\plugins\v", r"\\?\GLOBALROOT\x"] {
         sim.external().remove_all(inner).unwrap();
         sim.external().symlink(inner, target).unwrap();
-        let pod_dir = Some(HostPath::parse(inner).unwrap());
+        let pod_dir = Some(path(inner));
         let node = Node::new(sim.process(), Config::default().with(|c| c.pod_dir = pod_dir));
         node.run(&mount(volume, r"\plugins\t")).unwrap();
         node.run(&set_online(2, false)).unwrap();
@@ -252,9 +243,9 @@ fn a_volume_that_is_mounted_at_another_path_of_a_moved_working_directory_is_not_
     let mount = r"C:\real\pods\a\mount";
     let node = os_sim::node().dir(r"C:\real\pods\b\mount").disk(GIB).partitioned().formatted("NTFS").mounted(mount);
     let sim = node.file(r"C:\real\pods\a\mount\data.db", b"1").junction(r"C:\k", r"C:\real").build();
-    let kubelet_dir = HostPath::parse(r"C:\k").unwrap();
+    let kubelet_dir = path(r"C:\k");
     let node = Node::new(sim.process(), Config::default().with(|c| c.kubelet_dir = kubelet_dir));
-    let other = HostPath::parse(r"C:\k\pods\b\mount").unwrap();
+    let other = path(r"C:\k\pods\b\mount");
     node.run(&MountVolume { volume: volume_on(&node, 1), target: other.clone() }).unwrap();
     let error = refused(&node, &RmdirContents { path: other }, Kind::FailedPrecondition).to_string();
     assert!(error.contains(mount), "{error}");
@@ -265,7 +256,7 @@ fn a_volume_that_is_mounted_at_another_path_of_a_moved_working_directory_is_not_
 fn the_volumes_of_further_paths_of_the_node_belong_to_it() {
     let sim = drivers_disks();
     let volume = volume_on(&node_on(&sim), 3);
-    let node_paths = vec![path(r"\plugins\v\containerd"), HostPath::parse(r"Q:\missing").unwrap()];
+    let node_paths = vec![path(r"\plugins\v\containerd"), path(r"Q:\missing")];
     let node = Node::new(sim.process(), Config::default().with(|c| c.node_paths = node_paths));
     refused(&node, &set_online(3, false), Kind::PermissionDenied);
     refused(&node, &mount(volume, r"\plugins\t"), Kind::PermissionDenied);
@@ -309,16 +300,10 @@ fn a_disk_is_not_taken_offline_if_the_extents_of_a_volume_of_the_node_are_unknow
 #[test]
 fn a_working_directory_on_a_share_or_on_a_drive_without_a_medium_is_on_no_volume() {
     let sim = drivers_disks();
-    let fault = Fault::each(
-        |call| call.primitive == "open" && call.object.starts_with(r"\??\E:"),
-        When::Before,
-        FaultAction::Fail(OsError::NOT_READY),
-    );
-    let working_dirs = vec![HostPath::parse(r"E:\working").unwrap()];
-    let node = Node::new(
-        Arc::new(faults::Probed::new(sim.process(), fault)),
-        Config::default().with(|c| c.working_dirs = working_dirs),
-    );
+    let fault = failing_on("open", |object| object.starts_with(r"\??\E:"), OsError::NOT_READY);
+    let working_dirs = vec![path(r"E:\working")];
+    let config = Config::default().with(|c| c.working_dirs = working_dirs);
+    let node = Node::new(Arc::new(faults::Probed::new(sim.process(), fault)), config);
     node.run(&set_online(2, false)).unwrap();
 }
 
@@ -406,11 +391,11 @@ fn a_working_directory_that_does_not_exist_keeps_no_volume_from_being_emptied() 
     let mount = r"C:\var\lib\kubelet\pods\a";
     let node = ntfs().mounted(mount).dir(r"C:\elsewhere\m");
     let sim = node.build();
-    let working_dirs = [r"C:\elsewhere", r"Q:\missing", r"C:\missing"].map(|text| HostPath::parse(text).unwrap());
+    let working_dirs = [r"C:\elsewhere", r"Q:\missing", r"C:\missing"].map(path);
     let all = Node::new(sim.process(), Config::default().with(|c| c.working_dirs = working_dirs.to_vec()));
-    let other = HostPath::parse(r"C:\elsewhere\m").unwrap();
+    let other = path(r"C:\elsewhere\m");
     all.run(&MountVolume { volume: volume_on(&all, 1), target: other }).unwrap();
     let working_dirs = working_dirs[1..].to_vec();
     let node = Node::new(sim.process(), Config::default().with(|c| c.working_dirs = working_dirs));
-    node.run(&RmdirContents { path: HostPath::parse(mount).unwrap() }).unwrap();
+    node.run(&RmdirContents { path: path(mount) }).unwrap();
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::refusals::Warnings;
 use crate::setup::{
-    GIB, NoProbe, ONE, PARTITION, failing, layered, node_on, ntfs, probed, provider, refused, set_online, traced,
+    GIB, NoProbe, ONE, PARTITION, both, failing, layered, node_on, ntfs, probed, provider, refused, set_online, traced,
     volume_on,
 };
-use faults::{Fault, FaultAction, Layer, Layered, Probe, Probed, Race, Trace, When};
+use faults::{Fault, FaultAction, Layer, Layered, Probed, Race, Trace, When};
 use os::{CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Returned, Time, Value, Wmi};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
@@ -460,11 +460,8 @@ fn a_format_with_an_unknown_outcome_is_waited_for_while_the_volume_is_locked() {
     for code in [OsError::RPC_SERVER_UNAVAILABLE, OsError::RPC_CALL_FAILED, OsError::WBEM_SHUTTING_DOWN] {
         let (sim, volume) = raw_volume();
         let other = sim.clone();
-        let lost: Vec<Arc<dyn Probe>> = vec![
-            Arc::new(Race::before(0, move || begin_format(&other)).among(|call| call.primitive == FORMAT)),
-            Arc::new(failing(FORMAT, code)),
-        ];
-        probed(&sim, lost).run(&FormatVolume { volume }).unwrap();
+        let race = Race::before(0, move || begin_format(&other)).among(|call| call.primitive == FORMAT);
+        probed(&sim, both(race, failing(FORMAT, code))).run(&FormatVolume { volume }).unwrap();
         assert_eq!(sim.volume_on(1).unwrap().formats, 1);
     }
 }

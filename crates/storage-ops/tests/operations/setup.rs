@@ -158,6 +158,15 @@ pub(crate) fn failing(primitive: &'static str, code: OsError) -> Fault {
     Fault::each(move |call| call.primitive == primitive, When::Before, FaultAction::Fail(code))
 }
 
+/// Returns a fault that fails each call of `primitive` on an object that `is_it` accepts with `code`.
+pub(crate) fn failing_on(
+    primitive: &'static str,
+    is_it: impl Fn(&str) -> bool + Send + Sync + 'static,
+    code: OsError,
+) -> Fault {
+    Fault::each(move |call| call.primitive == primitive && is_it(&call.object), When::Before, FaultAction::Fail(code))
+}
+
 /// Returns a fault that fails the first call of `primitive` with `code`.
 pub(crate) fn failing_once(primitive: &'static str, code: OsError) -> Fault {
     Fault::at(0, When::Before, FaultAction::Fail(code)).among(move |call| call.primitive == primitive)

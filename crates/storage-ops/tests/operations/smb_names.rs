@@ -1,10 +1,9 @@
 //! Tests that names of shares are compared as Windows compares them.
 
-use faults::{Fault, FaultAction, When};
 use os::OsError;
 use storage_ops::{RemoveSmbGlobalMapping, UncPath};
 
-use crate::setup::{map, mapped, node_on, probed};
+use crate::setup::{failing_on, map, mapped, node_on, probed};
 
 /// `backup`, with the Kelvin sign for the k. Unicode's lower case of the sign is k.
 const KELVIN: &str = "\\\\files\\bac\u{212a}up";
@@ -15,11 +14,7 @@ fn contract_28_a_request_for_a_share_with_a_kelvin_sign_leaves_the_mapping_of_th
     node_on(&sim).run(&map(r"\\files\backup", r"FILES\one", "pw")).unwrap();
     let before = sim.snapshot();
     // The server has no share of that name.
-    let missing = Fault::each(
-        |call| call.primitive == "open" && call.object.contains('\u{212a}'),
-        When::Before,
-        FaultAction::Fail(OsError::BAD_NET_NAME),
-    );
+    let missing = failing_on("open", |object| object.contains('\u{212a}'), OsError::BAD_NET_NAME);
     let node = probed(&sim, missing);
     node.run(&RemoveSmbGlobalMapping { remote: UncPath::parse(KELVIN).unwrap() }).unwrap_err();
     let _ = node.run(&map(KELVIN, r"FILES\other", "pw"));

@@ -1,10 +1,9 @@
 //! Tests of the operations on services, and of the BIOS serial number.
 
-use crate::setup::{failing_once, node_on, probed, refused};
-use faults::{Fault, FaultAction, Trace, When};
+use crate::setup::{NoProbe, failing, failing_on, failing_once, node_on, probed, refused, traced};
+use faults::{Fault, FaultAction, When};
 use os::{Os, OsError, ServiceAccess, U16String};
 use os_sim::Sim;
-use std::sync::Arc;
 use std::time::Duration;
 use storage_ops::{GetBiosSerialNumber, GetService, Kind, ServiceName, StartService, StopService};
 
@@ -98,8 +97,7 @@ fn node_with_a_service_in(state: &str) -> Sim {
 fn starting_a_paused_service_is_refused_with_the_reason() {
     for (state, number) in [("paused", 7), ("pause_pending", 6)] {
         let sim = node_with_a_service_in(state);
-        let trace = Arc::new(Trace::counting());
-        let node = probed(&sim, Arc::clone(&trace));
+        let (node, trace) = traced(&sim, NoProbe);
         let error = refused(&node, &StartService { name: name("a") }, Kind::FailedPrecondition);
         assert!(error.to_string().contains("the service is paused"), "{error}");
         assert_eq!(trace.counts().of("service start"), 0);
@@ -119,11 +117,8 @@ fn a_service_that_is_stopping_is_started_when_it_has_stopped() {
 
 #[test]
 fn starting_a_service_that_never_finishes_stopping_is_reported_as_still_running() {
-    let error = refused(
-        &node_on(&node_with_a_service_in("stop_pending")),
-        &StartService { name: name("a") },
-        Kind::StillRunning,
-    );
+    let node = node_on(&node_with_a_service_in("stop_pending"));
+    let error = refused(&node, &StartService { name: name("a") }, Kind::StillRunning);
     assert!(error.to_string().contains("still in state 3, not 1"), "{error}");
 }
 
@@ -138,8 +133,8 @@ fn a_starting_or_stopping_service_is_stopped_when_it_accepts_controls_again() {
     node_on(&sim).run(&StartService { name: name("slow") }).unwrap();
     open(ServiceAccess::Stop).stop().unwrap();
     assert_eq!(state(&sim, "slow"), 3);
-    let trace = Arc::new(Trace::counting());
-    probed(&sim, Arc::clone(&trace)).run(&StopService { name: name("slow"), force: false }).unwrap();
+    let (node, trace) = traced(&sim, NoProbe);
+    node.run(&StopService { name: name("slow"), force: false }).unwrap();
     assert_eq!(state(&sim, "slow"), 1);
     assert_eq!(trace.counts().of("service stop"), 1, "the service is stopping already");
 }
@@ -158,9 +153,7 @@ fn a_service_that_stops_by_itself_counts_as_stopped_whatever_windows_calls_it() 
 #[test]
 fn a_service_that_cannot_be_stopped_is_described_as_such() {
     let sim = os_sim::node().service("a", "A").running().build();
-    let refusal = FaultAction::Fail(OsError::INVALID_SERVICE_CONTROL);
-    let stubborn = Fault::each(|call| call.primitive == "service stop", When::Before, refusal);
-    let node = probed(&sim, stubborn);
+    let node = probed(&sim, failing("service stop", OsError::INVALID_SERVICE_CONTROL));
     let error = refused(&node, &StopService { name: name("a"), force: false }, Kind::FailedPrecondition);
     let reason = "cannot stop the service a: the service cannot be stopped: it does not accept the stop control";
     assert!(error.to_string().starts_with(reason), "{error}");
@@ -181,11 +174,7 @@ fn contract_30_a_start_waits_for_that_of_another_service() {
 fn the_error_names_the_dependent_that_could_not_be_stopped() {
     let sim = os_sim::node().service("base", "Base").running().service("top", "Top").depends_on("base").running();
     let sim = sim.build();
-    let refusing = Fault::each(
-        |call| call.primitive == "service stop" && call.object == "top",
-        When::Before,
-        FaultAction::Fail(OsError::ACCESS_DENIED),
-    );
+    let refusing = failing_on("service stop", |object| object == "top", OsError::ACCESS_DENIED);
     let stop = StopService { name: name("base"), force: true };
     let error = refused(&probed(&sim, refusing), &stop, Kind::PermissionDenied);
     assert!(error.to_string().contains("the dependent service top could not be stopped"), "{error}");

@@ -1,8 +1,8 @@
 //! Tests of the operations on volumes.
 
 use crate::setup::{
-    GIB, KUBELET, MOUNT, ONE, PARTITION, closest, failing, is_link, mount, mounted_at, node_on, ntfs, probed, refused,
-    resize, unmount, volume_on, volumes_of,
+    GIB, KUBELET, MOUNT, ONE, PARTITION, closest, failing, failing_on, is_link, mount, mounted_at, node_on, ntfs, path,
+    probed, refused, resize, unmount, volume_on, volumes_of,
 };
 use faults::{Fault, FaultAction, When};
 use os::OsError;
@@ -304,8 +304,7 @@ fn every_code_for_a_removed_disk_means_not_found() {
     for code in [OsError::NO_SUCH_DEVICE, OsError::DEV_NOT_EXIST, OsError::DEVICE_NOT_CONNECTED] {
         let sim = ntfs().mounted(MOUNT).build();
         let volume = volume_on(&node_on(&sim), 1);
-        let is_volume = |call: &faults::Call| call.primitive == "open" && call.object.starts_with(r"\??\Volume");
-        let node = probed(&sim, Fault::each(is_volume, When::Before, FaultAction::Fail(code)));
+        let node = probed(&sim, failing_on("open", |object| object.starts_with(r"\??\Volume"), code));
         assert!(!node.run(&is_link(MOUNT)).unwrap());
         refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::NotFound);
         refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
@@ -328,10 +327,10 @@ fn a_volume_that_the_node_itself_uses_is_not_mounted_for_a_container() {
     assert_eq!(sim.snapshot(), before);
 
     // The volume of Windows is refused even if no working directory is on it.
-    let kubelet_dir = HostPath::parse(r"D:\kubelet").unwrap();
+    let kubelet_dir = path(r"D:\kubelet");
     let node = Node::new(sim.process(), Config::default().with(|c| c.kubelet_dir = kubelet_dir));
-    let target = HostPath::parse(r"C:\Windows").unwrap();
+    let target = path(r"C:\Windows");
     let volume = node.run(&GetClosestVolumeIdFromTargetPath { target }).unwrap();
-    let target = HostPath::parse(r"D:\kubelet\v").unwrap();
+    let target = path(r"D:\kubelet\v");
     refused(&node, &MountVolume { volume, target }, Kind::PermissionDenied);
 }

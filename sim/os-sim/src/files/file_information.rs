@@ -100,9 +100,6 @@ impl State {
         let (fs, id) = self.file(handle)?;
         let file_system = self.file_system(fs)?;
         let directory = file_system.record(id)?;
-        if !directory.is_directory() {
-            return Err(OsError::INVALID_PARAMETER);
-        }
         if output.len() < SMALLEST_LISTING {
             return Err(BAD_LENGTH);
         }

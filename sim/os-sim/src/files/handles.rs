@@ -176,9 +176,6 @@ impl State {
         if !name.is_empty() && !root.is_directory() {
             return Err(OsError::PATH_NOT_FOUND);
         }
-        if name.first() == Some(&SEPARATOR) {
-            return Err(OsError::INVALID_NAME);
-        }
         if let Some(link) = root.link() {
             // The link is in the middle of the path, where FILE_OPEN_REPARSE_POINT has no effect.
             if !name.is_empty() && refuses_links {

@@ -101,11 +101,6 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(entry.attributes, basic.attributes, "{name}");
         }
     }),
-    Fact::new("LIST-11", |node| {
-        let directory = node.directory_with_file();
-        let file = directory.existing("file", Access::READ_DATA, Options::empty()).expect("the file opens");
-        assert_eq!(list(&*file, true, 4096).0, Err(OsError::INVALID_PARAMETER));
-    }),
     Fact::new("LIST-12", |node| {
         let directory = three_entries(node);
         let handle = directory.handle();

@@ -3,11 +3,8 @@
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, U16String};
 
-use super::calls::{assert_fails, basic, fat_root, id};
+use super::calls::{basic, fat_root, id};
 use crate::fact::Fact;
-
-/// `ERROR_BAD_PATHNAME`.
-const BAD_PATHNAME: OsError = OsError(161);
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::new("FILE-OPEN-01", |node| {
@@ -24,14 +21,6 @@ pub(crate) const FACTS: &[Fact] = &[
         for options in [Options::NON_DIRECTORY, Options::DIRECTORY] {
             assert_eq!(directory.open("FILE", &create(options)).err(), Some(OsError::ALREADY_EXISTS));
         }
-    }),
-    Fact::new("FILE-OPEN-03", |node| {
-        let directory = node.directory_with_file();
-        let fat = fat_root(node);
-        let opened = child(&*directory.handle(), r"\file", &read_attributes(Options::empty()));
-        assert_fails(opened, &[OsError::INVALID_PARAMETER, OsError::INVALID_NAME, BAD_PATHNAME]);
-        let opened = child(&*fat.root, r"\file", &read_attributes(Options::empty())).err();
-        assert_eq!(opened, Some(OsError::INVALID_NAME));
     }),
     Fact::new("FILE-OPEN-04", |node| {
         let directory = node.directory_with_file();

@@ -8,9 +8,7 @@ use os::{Access, FileInfo, Open, Options, OsError};
 use zerocopy::IntoBytes;
 
 use super::calls::{assert_fails, basic, set_attributes};
-use super::reparse::{
-    MAX_SIZE, UNHANDLED_TAG, absolute, attributes, bytes, get, mount_point, relative, set, symlink, tagged,
-};
+use super::reparse::{MAX_SIZE, UNHANDLED_TAG, absolute, attributes, bytes, get, mount_point, relative, set, tagged};
 use crate::fact::Fact;
 
 const ATTRIBUTES: Access = Access::READ_ATTRIBUTES.union(Access::WRITE_ATTRIBUTES);
@@ -72,20 +70,6 @@ pub(crate) const FACTS: &[Fact] = &[
         ] {
             directory.link(name, &data);
             directory.assert_leads(name, "target");
-        }
-    }),
-    Fact::new("REP-SET-09", |node| {
-        let directory = node.directory();
-        directory.mkdir("target");
-        directory.link("junction", &mount_point(&directory.nt_text("target"), ""));
-        directory.assert_leads("junction", "target");
-    }),
-    Fact::new("REP-SET-10", |node| {
-        let directory = node.directory();
-        directory.mkdir("link");
-        for flags in [0, SYMLINK_RELATIVE] {
-            let set = set(&*directory.itself("link", ATTRIBUTES), &symlink("", "print", flags));
-            assert_eq!(set, Err(OsError::INVALID_REPARSE_DATA));
         }
     }),
     Fact::new("REP-SET-11", |node| {
