@@ -25,8 +25,8 @@ pub(crate) struct Options {
     /// Make only the programs and images of this platform, such as windows-amd64
     #[arg(long)]
     platform: Option<String>,
-    /// Take the programs from this folder, such as signed ones, instead of building them
-    #[arg(long)]
+    /// Take a release from this folder, make what contains or lists its programs again, and run none of them
+    #[arg(long, conflicts_with_all = ["platform", "twice"])]
     programs: Option<PathBuf>,
     /// Make the release again in a clone in another folder, and compare all files
     #[arg(long)]
@@ -51,19 +51,26 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     let mut sum = Summary::default();
     let is_wanted = |platform: &&Platform| options.platform.as_ref().is_none_or(|name| name == platform.name);
     let wanted: Vec<_> = programs::PLATFORMS.iter().filter(is_wanted).collect();
-    for platform in &wanted {
-        sum += Summary::of_step(platform.name, || programs::make(platform, options.programs.as_deref()));
+    if let Some(given) = &options.programs {
+        for name in files_in(given)?.iter().filter(|name| *name != "SHA256SUMS") {
+            fs::copy(given.join(name), folder().join(name))?;
+        }
+    } else {
+        for platform in &wanted {
+            sum += Summary::of_step(platform.name, || programs::make(platform));
+        }
+        if options.platform.is_none() {
+            sum += Summary::of_step("chart", images::make_chart);
+            sum += Summary::of_step("crates", crates);
+            sum += Summary::of_step("Go module", go_module);
+        }
+        fs::write(folder().join("RELEASE-NOTES.md"), notes()?)?;
     }
-    // Before there are other files.
     sum += Summary::of_step("SBOM", sbom::make);
     sum += Summary::of_step("images", || images::make(&wanted));
     if options.platform.is_none() {
-        sum += Summary::of_step("chart", images::make_chart);
-        sum += Summary::of_step("crates", crates);
-        sum += Summary::of_step("Go module", go_module);
         sum += Summary::of_step("contents", contents::check);
     }
-    fs::write(folder().join("RELEASE-NOTES.md"), notes()?)?;
     let sums = files()?.into_iter().map(|name| Ok(format!("{}  {name}\n", sha256(&folder().join(&name))?)));
     fs::write(folder().join("SHA256SUMS"), sums.collect::<Result<String, Error>>()?)?;
     if options.twice && sum.is_success() {

@@ -48,20 +48,15 @@ impl Platform {
     }
 }
 
-/// Builds the programs of a platform, or takes them from the folder `given`.
-pub(super) fn make(platform: &Platform, given: Option<&Path>) -> Result<Summary, Error> {
-    let built = match (given, Toolchain::installed(platform.target)) {
-        (Some(_), _) => PathBuf::new(),
-        (None, Some(toolchain)) => build(platform, toolchain)?,
-        (None, None) => {
-            let reason = format!("run `rustup target add {}`", platform.target);
-            return Ok(Summary::skipped(&format!("programs for {}", platform.name), &reason));
-        }
+/// Builds the programs of a platform.
+pub(super) fn make(platform: &Platform) -> Result<Summary, Error> {
+    let Some(toolchain) = Toolchain::installed(platform.target) else {
+        return Ok(Summary::skipped(platform.name, &format!("run `rustup target add {}`", platform.target)));
     };
+    let built = build(platform, toolchain)?;
     for package in platform.packages.iter().copied() {
         let [name, released] = platform.files(package);
-        let given = given.map(|folder| folder.join(Path::new(&released).file_name().unwrap_or_default()));
-        fs::copy(given.unwrap_or_else(|| built.join(&name)), &released)?;
+        fs::copy(built.join(&name), &released)?;
         if windows::SHIPPED_PACKAGES.contains(&package) && platform.system() == "windows" {
             windows::check_shipped(Path::new(&released), &name)?;
         } else if platform.name == "linux-amd64" && env::consts::ARCH == "x86_64" {

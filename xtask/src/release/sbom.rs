@@ -27,7 +27,7 @@ pub(super) fn make() -> Result<Summary, Error> {
     let licenses: HashMap<_, _> = licenses.collect();
     let mut validate = Command::new(setup::python_programs("release")?.join("python"));
     validate.arg(workspace::root().join("verify/release/validate.py"));
-    for program in files()?.iter().filter(|name| name.starts_with("csi-proxy")) {
+    for program in files()?.iter().filter(|name| name.ends_with("64") || name.ends_with("64.exe")) {
         for (format, list) in ["cdx", "spdx"].into_iter().zip(lists(program, &licenses)?) {
             let file = folder().join(format!("{program}.{format}.json"));
             fs::write(&file, format!("{list:#}\n"))?;
