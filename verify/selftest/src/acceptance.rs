@@ -1,15 +1,9 @@
-//! The acceptance: the calls of a driver, from the raw disk to the grown file system, and the pipes of the daemon.
+//! The acceptance: the calls of a driver, from the raw disk to the grown file system.
 //!
 //! The calls run in this program with the library that the daemon consists of, so that a daemon on the machine is no
 //! obstacle. They are checks like those of facts, which the program runs and reports in the same way.
 
-use std::fs::OpenOptions;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Duration;
-
-use api::GROUP_VERSIONS;
-use facts::{DiskIdentity, DiskKind, Fact, System, TestNode, VolumeKind, missing};
+use facts::{DiskIdentity, DiskKind, Fact, TestNode, VolumeKind};
 use storage_ops::{
     Config, CreateSymlink, DiskNumber, FormatVolume, GetDiskNumberFromVolumeId, GetDiskState,
     GetVolumeIdFromTargetPath, GetVolumeStats, HostPath, IsVolumeFormatted, ListVolumesOnDisk, Mkdir, MountVolume,
@@ -18,11 +12,10 @@ use storage_ops::{
 };
 
 /// The checks of the acceptance.
-pub const ACCEPTANCE: [Fact; 4] = [
+pub const ACCEPTANCE: [Fact; 3] = [
     Fact::new("ACCEPTANCE-DISK", |node| new_disk(node, DiskKind::Raw)),
     Fact::new("ACCEPTANCE-DISK-4KN", |node| new_disk(node, DiskKind::FourKn)),
     Fact::new("ACCEPTANCE-GROW", grown_disk),
-    Fact::new("ACCEPTANCE-DAEMON", daemon),
 ];
 
 /// csi-proxy's operations on one disk for tests.
@@ -121,47 +114,5 @@ fn grown_disk(node: &dyn TestNode) {
         own.run(&ResizeVolume { target: ResizeTarget::Volume(volume), size });
         let total = own.run(&GetVolumeStats { volume }).total;
         assert!(total > least, "{total} bytes of at least {least}");
-    }
-}
-
-/// The daemon beside this program serves all pipes, and a second daemon ends.
-fn daemon(node: &dyn TestNode) {
-    let program = std::env::current_exe().expect("the path of the program").with_file_name("csi-proxy.exe");
-    if !program.exists() {
-        missing("csi-proxy.exe beside this program");
-    }
-    let serves = |pipe: &str| OpenOptions::new().read(true).write(true).open(format!(r"\\.\pipe\{pipe}")).is_ok();
-    if GROUP_VERSIONS.iter().any(|version| serves(version.pipe())) {
-        missing("pipes that no other program serves");
-    }
-    let start = || {
-        let mut daemon = Command::new(&program);
-        daemon.arg(format!("-kubelet-path={}", node.new_directory())).stdin(Stdio::null());
-        Running(daemon.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("csi-proxy.exe starts"))
-    };
-    let _first = start();
-    let serves_all = || GROUP_VERSIONS.iter().all(|version| serves(version.pipe()));
-    assert!((0..200).any(|_| serves_all() || tick()), "each of the {} pipes opens", GROUP_VERSIONS.len());
-    // Wine lets both processes take the name of a pipe.
-    if node.system() == System::Windows {
-        let mut second = start();
-        let mut has_ended = || second.0.try_wait().expect("the state of the process").is_some();
-        assert!((0..200).any(|_| has_ended() || tick()), "the second daemon ends");
-    }
-}
-
-/// Waits for a moment and returns `false`, for the condition of a loop.
-fn tick() -> bool {
-    thread::sleep(Duration::from_millis(100));
-    false
-}
-
-/// A process that is killed when it is dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
