@@ -15,7 +15,7 @@ use object::read::{NameOrOrdinal, Object as _};
 
 use crate::summary::Summary;
 use crate::test_programs::Program;
-use crate::{Error, bench, facts, process, soak, test, test_programs, vhd, wine, workspace};
+use crate::{Error, bench, facts, process, soak, test, test_programs, wine, workspace};
 
 pub(crate) mod driver;
 
@@ -25,8 +25,6 @@ pub(crate) enum Task {
     Build,
     /// Run the tests of the packages with Windows code; on Windows itself, of all packages
     Test,
-    /// Test disks and volumes on VHDs: on Windows only, as administrator
-    Disks,
     /// Run clippy on the packages with Windows code, as compiled for Windows
     Clippy,
     /// Run a driver for Windows against a simulated node: `cargo xtask windows driver [--node FILE] DRIVER.exe ARGUMENTS`
@@ -63,10 +61,6 @@ pub(crate) fn run(task: &Task) -> Result<Summary, Error> {
     match task {
         Task::Build => Ok(Summary::of_result("build", Ok(daemon()?.is_file()))),
         Task::Clippy => Ok(Summary::of_check("clippy for Windows", &mut clippy_command()?)),
-        Task::Disks => {
-            daemon()?;
-            vhd::test()
-        }
         Task::Test => Ok(test()),
         Task::Driver(options) => Ok(Summary::of_result("driver", driver::run(options))),
     }
