@@ -3,7 +3,8 @@
 //! The calls run in this program with the library that the daemon consists of, so that a daemon on the machine is no
 //! obstacle. They are checks like those of facts, which the program runs and reports in the same way.
 
-use facts::{DiskIdentity, DiskKind, Fact, TestNode, VolumeKind};
+use facts::{DiskKind, Fact, TestNode, VolumeKind};
+use os::{Access, NtPath, Open, Options};
 use storage_ops::{
     Config, CreateSymlink, DiskNumber, FormatVolume, GetDiskNumberFromVolumeId, GetDiskState,
     GetVolumeIdFromTargetPath, GetVolumeStats, HostPath, IsVolumeFormatted, ListVolumesOnDisk, Mkdir, MountVolume,
@@ -23,25 +24,25 @@ struct OwnDisk<'a> {
     node: &'a dyn TestNode,
     operations: Node,
     disk: DiskNumber,
-    identity: DiskIdentity,
     directory: String,
 }
 
 impl<'a> OwnDisk<'a> {
     fn new(node: &'a dyn TestNode, number: u32) -> Self {
-        let identity = DiskIdentity::of(node.os(), number).expect("the identity of the disk");
         let directory = node.new_directory();
         let working_dirs = vec![HostPath::parse(&directory).expect("a path")];
         let operations = Node::new(node.process(), Config::default().with(|c| c.working_dirs = working_dirs));
         operations.test_path_lookup();
-        Self { node, operations, disk: DiskNumber(number), identity, directory }
+        Self { node, operations, disk: DiskNumber(number), directory }
     }
 
     /// Runs an operation, after proving that the number still means the disk for tests.
     #[track_caller]
     fn run<O: Operation>(&self, operation: &O) -> O::Output {
-        let identity = DiskIdentity::of(self.node.os(), self.disk.0);
-        assert_eq!(identity.as_ref(), Ok(&self.identity), "the disk for tests has gone");
+        let how = Open::existing(Access::GENERIC_READ, Options::empty());
+        let device = self.node.os().open(&NtPath::disk(self.disk.0), &how).expect("the disk opens");
+        assert!(self.node.is_own(&*device), "the disk for tests has gone");
+        drop(device);
         match self.operations.run(operation) {
             Ok(output) => output,
             Err(error) => panic!("{:?} {:?} {error}", error.kind(), error.code()),
@@ -104,13 +105,12 @@ fn new_disk(node: &dyn TestNode, kind: DiskKind) {
     assert!(own.run(&IsVolumeFormatted { volume: own.volume() }), "the file system is still there");
 }
 
-/// A volume grows to a size, and then to the end of its disk.
+/// The volume of a disk that has grown grows to a size, and then to the end of its disk.
 fn grown_disk(node: &dyn TestNode) {
-    let own = OwnDisk::new(node, node.volume(VolumeKind::Half).disk);
+    let own = OwnDisk::new(node, node.volume(VolumeKind::Grown).disk);
     let volume = own.volume();
     let before = own.run(&GetVolumeStats { volume }).total;
-    let size = before + (512 << 20);
-    for (size, least) in [(size, size - (64 << 20)), (0, 3 * before)] {
+    for (size, least) in [(before + (512 << 20), before + (448 << 20)), (0, before + (2 << 30))] {
         own.run(&ResizeVolume { target: ResizeTarget::Volume(volume), size });
         let total = own.run(&GetVolumeStats { volume }).total;
         assert!(total > least, "{total} bytes of at least {least}");

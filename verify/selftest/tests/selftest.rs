@@ -9,6 +9,8 @@ use selftest::Evidence;
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
     let mut program = Command::new(env!("CARGO_BIN_EXE_csi-proxy-selftest"));
+    // The disk of an earlier run, which must not be used.
+    program.env("CSI_PROXY_FACTS_DISKS", "DISK_RAW\tC:\\disk.vhdx\tDiskIdentity");
     program.arg("--output").arg(folder).args(arguments).output().expect("the program runs")
 }
 
