@@ -25,9 +25,7 @@ type counts struct{ passed, failed, skipped int }
 func main() {
 	folder := flag.String("dir", "", "folder of the daemon's Unix sockets (not on Windows)")
 	wait := flag.Duration("wait", 10*time.Second, "how long to wait until the daemon answers")
-	disk := flag.Int("disk", -1, "only use this disk, a real and raw one, which loses its data")
 	windowsNode := flag.Bool("windows-node", false, "only make the calls that need no disk, on a real node")
-	grown := flag.Bool("grown", false, "with -disk: the disk has been used by an earlier run and has grown since")
 	share := flag.Bool("share", false, "only map $share and $secondShare of a real server, whose users -set names")
 	noShare := flag.Bool("no-share", false, "only undo what -share did")
 	target := flag.Bool("target", false, "only use a real iSCSI target at $chapPortal, whose disk loses its data")
@@ -45,19 +43,12 @@ func main() {
 	}
 	fmt.Println("grpc-go", grpc.Version)
 
-	if *disk >= 0 {
-		variables["disk"] = fmt.Sprint(*disk)
-	}
 	every := newSession(clients(*folder), variables)
 	if err := every.await(*wait); err != nil {
 		fmt.Println("FAILED the daemon does not answer:", err)
 		(&counts{failed: 1}).end()
 	}
 	var total counts
-	if *disk >= 0 {
-		total.replay(every, onDisk(*grown))
-		total.end()
-	}
 	if *windowsNode {
 		total.replay(every, onWindows())
 		total.end()

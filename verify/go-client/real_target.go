@@ -43,3 +43,18 @@ func onTarget() driver {
 		}},
 	}}
 }
+
+// makeStaging creates the staging directory, as kubelet does without csi-proxy.
+var makeStaging = ofFiles("Mkdir", `{"path":"$work\\globalmount"}`)
+
+// publish links the staged volume into the pod.
+var publish = []step{
+	ofFiles("PathExists", `{"path":"$pods\\mount"}`),
+	ofFiles("Rmdir", `{"path":"$pods\\mount","force":true}`),
+	ofFiles("Mkdir", `{"path":"$pods"}`),
+	ofFiles("PathExists", `{"path":"$pods\\mount"}`).wants(`{"exists":false}`),
+	ofFiles("CreateSymlink", `{"sourcePath":"$work\\globalmount","targetPath":"$pods\\mount"}`),
+	ofFiles("IsSymlink", `{"path":"$pods\\mount"}`).wants(`{"isSymlink":true}`),
+}
+
+var unpublish = []step{ofFiles("Rmdir", `{"path":"$pods\\mount","force":true}`)}

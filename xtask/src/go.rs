@@ -192,11 +192,6 @@ pub(crate) fn pinned_client() -> Result<PathBuf, Error> {
     build(&workspace::root().join("verify/go-client"), module, name, "windows")
 }
 
-/// Runs a client on a real disk, whose data it destroys.
-pub(crate) fn run_on_disk(client: &Path, number: u32, more: &[&str]) -> Summary {
-    calls_of(Command::new(client).arg("-disk").arg(number.to_string()).args(more))
-}
-
 /// A running daemon.
 pub(crate) struct Daemon(KillOnDrop);
 

@@ -30,9 +30,6 @@ mod test;
 mod test_output;
 mod test_programs;
 mod verify;
-mod vhd;
-#[path = "../../verify/selftest/src/vhd.rs"]
-mod vhd_file;
 mod windows;
 mod wine;
 mod workspace;

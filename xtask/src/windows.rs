@@ -15,7 +15,7 @@ use object::read::{NameOrOrdinal, Object as _};
 
 use crate::summary::Summary;
 use crate::test_programs::Program;
-use crate::{Error, bench, facts, process, soak, test, test_programs, vhd, wine, workspace};
+use crate::{Error, bench, facts, process, soak, test, test_programs, wine, workspace};
 
 pub(crate) mod driver;
 
@@ -25,8 +25,6 @@ pub(crate) enum Task {
     Build,
     /// Run the tests of the packages with Windows code; on Windows itself, of all packages
     Test,
-    /// Test disks and volumes on VHDs: on Windows only, as administrator
-    Disks,
     /// Run clippy on the packages with Windows code, as compiled for Windows
     Clippy,
     /// Run a driver for Windows against a simulated node: `cargo xtask windows driver [--node FILE] DRIVER.exe ARGUMENTS`
@@ -61,12 +59,8 @@ const LARGEST: u64 = 6_000_000;
 
 pub(crate) fn run(task: &Task) -> Result<Summary, Error> {
     match task {
-        Task::Build => Ok(Summary::of_result("build", Ok(daemon()?.is_file()))),
+        Task::Build => Ok(Summary::of_result("build", daemon()?.parent().map_or(Ok(false), ship_selftest))),
         Task::Clippy => Ok(Summary::of_check("clippy for Windows", &mut clippy_command()?)),
-        Task::Disks => {
-            daemon()?;
-            vhd::test()
-        }
         Task::Test => Ok(test()),
         Task::Driver(options) => Ok(Summary::of_result("driver", driver::run(options))),
     }
@@ -84,6 +78,16 @@ fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
         check_shipped(&program, &name)?;
     }
     Ok(dist.join(format!("{DAEMON}.exe")))
+}
+
+/// Builds the program that tests Windows into `dist`, as a release has it. The commit is part of its reports.
+fn ship_selftest(dist: &Path) -> Result<bool, Error> {
+    let toolchain = Toolchain::find()?;
+    let built = build_as_shipped(toolchain.cargo("build"), toolchain, TARGET, &[SELFTEST])?;
+    let program = dist.join(format!("{SELFTEST}.exe"));
+    fs::copy(built.join(format!("{SELFTEST}.exe")), &program)?;
+    let (file, commit) = (fs::read(&program)?, workspace::commit().unwrap_or_default());
+    Ok(commit.is_empty() || file.windows(commit.len()).any(|bytes| bytes == commit.as_bytes()))
 }
 
 /// Checks the size, the resources, the texts and the imports of a shipped program, whose own name is `name`.

@@ -1,10 +1,14 @@
-//! This process: the resources that it uses, and where Windows looks for its DLLs.
+//! This process: the resources that it uses, where Windows looks for its DLLs, and the end of its children.
 
-use std::io;
 use std::time::Duration;
+use std::{io, ptr};
 
 use os::OsResult;
 use windows_sys::Win32::Foundation::FILETIME;
+use windows_sys::Win32::System::JobObjects::{
+    AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
+    JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobObjectExtendedLimitInformation, SetInformationJobObject,
+};
 use windows_sys::Win32::System::LibraryLoader::{LOAD_LIBRARY_SEARCH_SYSTEM32, SetDefaultDllDirectories};
 use windows_sys::Win32::System::ProcessStatus::{K32GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetProcessHandleCount, GetProcessTimes};
@@ -47,6 +51,24 @@ pub fn handle_count() -> OsResult<u32> {
     let done = unsafe { GetProcessHandleCount(GetCurrentProcess(), &raw mut count) };
     error::check(done)?;
     Ok(count)
+}
+
+/// Lets Windows end the processes that this one starts from now on, and theirs, when this one ends or is killed.
+///
+/// <https://learn.microsoft.com/windows/win32/procthread/job-objects>
+pub fn end_children_with_this_process() -> OsResult<()> {
+    // SAFETY: both parameters may be null. The handle stays open until Windows closes it with this process.
+    let job = unsafe { CreateJobObjectW(ptr::null(), ptr::null()) };
+    if job.is_null() {
+        return Err(error::last());
+    }
+    let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
+    limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
+    let (pointer, size) = ((&raw const limits).cast(), buffer::size::<JOBOBJECT_EXTENDED_LIMIT_INFORMATION>());
+    // SAFETY: the handle is open; `size` bytes at the pointer, which outlive the call, are the structure of this class.
+    error::check(unsafe { SetInformationJobObject(job, JobObjectExtendedLimitInformation, pointer, size) })?;
+    // SAFETY: the handle is open; the pseudo handle of this process needs no right and is not closed.
+    error::check(unsafe { AssignProcessToJobObject(job, GetCurrentProcess()) })
 }
 
 /// Limits the search for a DLL that is loaded by its name to System32 from now on: not the folder of the program, the current

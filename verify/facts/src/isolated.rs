@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::{self, Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -10,30 +11,33 @@ use std::{env, io, panic, thread};
 use crate::fact::Fact;
 use crate::node::{System, TestNode};
 use crate::outcome::{Outcome, check};
-use crate::{SimulatedNode, local_node};
+use crate::{DISKS, SimulatedNode, end_children_with_this_process, local_node};
 
 /// The results by the ids of the facts: each an [`Outcome`](crate::Outcome) as text.
 pub type Results = BTreeMap<String, String>;
 
 /// How long a check may take.
 const LONGEST: Duration = Duration::from_mins(2);
+/// How long a program that prepares disks may take.
+const LONGEST_PROGRAM: Duration = Duration::from_mins(1);
 /// The result of a check that had no time left.
 const NO_TIME: &str = "missing: time for this check";
 const ERROR_INTERNAL_ERROR: i32 = 1359;
 
-/// Checks facts on this machine, with more variables in the environment, and calls `found` with each id and result, which is
-/// what [`check_one`] printed. The program that runs must call [`check_one`] if its arguments are `one` and an id. After
-/// `longest`, no check runs any more.
+/// Checks facts on this machine, with the disks in the text of the variable [`DISKS`], and calls `found` with each id and
+/// result, which is what [`check_one`] printed. The program that runs must call [`check_one`] if its arguments are `one` and
+/// an id. After `longest`, no check runs any more. The folder is for a file.
 pub fn check_each(
     facts: &[Fact],
-    environment: &[(String, String)],
+    disks: &str,
+    folder: &Path,
     longest: Duration,
     mut found: impl FnMut(&str, &str),
 ) -> io::Result<()> {
     let program = env::current_exe()?;
     let begun = Instant::now();
     // A file, because a process that a check leaves behind could keep a pipe open.
-    let output = env::temp_dir().join(format!("csi-proxy-facts-{}.txt", process::id()));
+    let output = folder.join(format!("csi-proxy-facts-{}.txt", process::id()));
     for fact in facts {
         let left = longest.saturating_sub(begun.elapsed());
         if left.is_zero() {
@@ -41,7 +45,8 @@ pub fn check_each(
             continue;
         }
         let mut one = Command::new(&program);
-        one.args(["one", fact.id]).envs(environment.iter().cloned());
+        // This also hides the disks of an earlier run, which may be others now.
+        one.args(["one", fact.id]).env(DISKS, disks);
         one.stdin(Stdio::null()).stdout(File::create(&output)?).stderr(Stdio::null());
         let ended = end_of(start(&mut one)?, LONGEST.min(left))?;
         let printed = fs::read_to_string(&output)?;
@@ -57,8 +62,9 @@ pub fn check_each(
 
 /// Checks the fact with this id on this machine, or on a simulated node if it runs neither Windows nor Wine. Prints the
 /// outcome; if the fact does not hold, with the file and line of the assertion, such as `disk.rs:120`.
-pub fn check_one(facts: &[Fact], id: &str) {
+pub fn check_one(facts: &[Fact], id: &str) -> io::Result<()> {
     static PLACE: OnceLock<String> = OnceLock::new();
+    end_children_with_this_process()?;
     panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(|place| format!("{}:{}", place.file(), place.line())).unwrap_or_default();
         let _ = PLACE.set(place.rsplit(['/', '\\']).next().unwrap_or_default().to_owned());
@@ -70,6 +76,19 @@ pub fn check_one(facts: &[Fact], id: &str) {
         (outcome, _) => outcome,
     };
     println!("{outcome}");
+    Ok(())
+}
+
+/// Runs a program for at most a minute and returns what it printed, which goes through a new file.
+pub fn output_of(command: &mut Command, file: &Path) -> Result<String, String> {
+    let mut run = || end_of(command.stdin(Stdio::null()).stdout(File::create(file)?).spawn()?, LONGEST_PROGRAM);
+    let (ended, printed) = (run(), fs::read(file).unwrap_or_default());
+    let printed = String::from_utf8_lossy(&printed).into_owned();
+    match ended {
+        Ok(None) => Ok(printed),
+        Ok(Some(end)) => Err(format!("{end}: {printed}")),
+        Err(error) => Err(format!("does not run: {error}")),
+    }
 }
 
 /// Starts a process. Under Wine, a process cannot be started now and then on a busy machine, with ERROR_INTERNAL_ERROR.

@@ -1,11 +1,12 @@
 //! This machine as a system for checks: Windows, or Wine.
 //!
-//! A check may overwrite a disk, so variables of the environment name the disks for tests by their numbers:
-//! `CSI_PROXY_FACTS_DISK_RAW=2`, `CSI_PROXY_FACTS_VOLUME_NTFS=3`. The kinds of disks are `RAW`, `MBR`, `SUPERFLOPPY`,
-//! `NOPAGE83`, `NOSERIAL` and `FOURKN`; the kinds of volumes are `NTFS`, `FAT32`, `REFS`, `RAW`, `SHORT`, `NTFS4KN`,
-//! `SHORT4KN`, `HALF`, `SPANNED`, `BITLOCKER`, `RECOGNIZED` and `UNREADABLE`. A check is skipped if no variable names its object.
-//! If `CSI_PROXY_FACTS_IDENTITY_DISK_RAW` and so on are set too, each to the `Debug` text of a [`DiskIdentity`](crate::DiskIdentity), a
-//! check fails before it touches a disk with another identity: the number may mean another disk by then.
+//! A check may overwrite a disk, so the variable [`DISKS`] has a line for each disk for tests: the kind, its VHD file, and the
+//! `Debug` text of its [`DiskIdentity`](crate::DiskIdentity), with a tab between them. The kinds are `DISK_RAW`, `DISK_MBR`,
+//! `DISK_SUPERFLOPPY`, `DISK_NOPAGE83`, `DISK_NOSERIAL`, `DISK_FOURKN`, `VOLUME_NTFS`, `VOLUME_FAT32`, `VOLUME_REFS`,
+//! `VOLUME_RAW`, `VOLUME_SHORT`, `VOLUME_NTFS4KN`, `VOLUME_SHORT4KN`, `VOLUME_GROWN`, `VOLUME_SPANNED`, `VOLUME_BITLOCKER`,
+//! `VOLUME_RECOGNIZED` and `VOLUME_UNREADABLE`. A check is skipped if no line names its disk. It finds the disk by the
+//! identity, and compares the identity of each disk that it opens for writing or changes by WMI. diskpart runs in the folder
+//! of the file, where only administrators may write.
 //!
 //! Variables also name the objects on the network. `CSI_PROXY_FACTS_SMB_HOST`, `_SMB_SHARES` (two names, with a comma
 //! between them), `_SMB_USER_1`, `_SMB_PASSWORD_1`, `_SMB_USER_2` and `_SMB_PASSWORD_2` describe an SMB server;
@@ -15,6 +16,9 @@
 //! services, one for each [`ServiceKind`](crate::ServiceKind).
 
 use crate::node::TestNode;
+
+/// The variable that names the disks for tests.
+pub const DISKS: &str = "CSI_PROXY_FACTS_DISKS";
 
 #[cfg(windows)]
 #[path = "local/windows.rs"]
@@ -27,9 +31,19 @@ mod imp {
     pub(super) fn local_node() -> Option<Box<dyn TestNode>> {
         None
     }
+
+    pub(super) fn end_children_with_this_process() -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Returns this machine, or `None` if it runs neither Windows nor Wine.
 pub fn local_node() -> Option<Box<dyn TestNode>> {
     imp::local_node()
+}
+
+/// Lets Windows end the processes that this one starts from now on, and theirs, when this one ends or is killed: a diskpart
+/// that nobody waits for could still run after its disk has gone.
+pub fn end_children_with_this_process() -> std::io::Result<()> {
+    imp::end_children_with_this_process()
 }

@@ -5,7 +5,7 @@ mod page;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use std::{fs, io};
+use std::{env, fs, io};
 
 use clap::Parser;
 use facts::{Results, SimulatedNode};
@@ -36,14 +36,20 @@ fn main() -> io::Result<ExitCode> {
     match Task::parse() {
         Task::Page { check, wine } => write_page(check, wine.as_deref()),
         Task::Local => {
-            facts::check_each(&facts::all(), &[], Duration::MAX, |id, result| println!("{id}\t{result}"))?;
+            check_each(|id, result| println!("{id}\t{result}"))?;
             Ok(ExitCode::SUCCESS)
         }
         Task::One { id } => {
-            facts::check_one(&facts::all(), &id);
+            facts::check_one(&facts::all(), &id)?;
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Checks all facts on this machine, and calls `found` with each id and result.
+fn check_each(found: impl FnMut(&str, &str)) -> io::Result<()> {
+    let disks = env::var(facts::DISKS).unwrap_or_default();
+    facts::check_each(&facts::all(), &disks, &env::temp_dir(), Duration::MAX, found)
 }
 
 /// Checks the facts that this machine can check. Returns success if none fails and the page is up to date.
@@ -59,9 +65,9 @@ fn write_page(check: bool, wine: Option<&Path>) -> io::Result<ExitCode> {
     if let Some(wine) = wine {
         systems.push(("Wine", parse(&fs::read_to_string(wine)?)));
     }
-    if std::env::consts::OS == "windows" {
+    if env::consts::OS == "windows" {
         let mut results = Results::new();
-        facts::check_each(&facts::all(), &[], Duration::MAX, |id, result| {
+        check_each(|id, result| {
             results.insert(id.to_owned(), result.to_owned());
         })?;
         systems.push(("Windows", results));

@@ -65,8 +65,8 @@ pub enum VolumeKind {
     Ntfs4Kn,
     /// NTFS on such a disk, smaller than its partition.
     Short4Kn,
-    /// NTFS, in a partition of a gibibyte on a disk that has room for more.
-    Half,
+    /// NTFS in all of a disk that has grown by at least 2 GiB since.
+    Grown,
     /// NTFS over two disks.
     Spanned,
     /// Locked by BitLocker.
@@ -163,6 +163,12 @@ pub trait TestNode {
 
     /// Returns a volume that nothing else uses.
     fn volume(&self, kind: VolumeKind) -> TestVolume;
+
+    /// Returns whether an open disk, with the right to read, is one that this check got: its number may mean another disk by
+    /// now. All disks of a simulated node are for tests.
+    fn is_own(&self, _: &dyn Handle) -> bool {
+        true
+    }
 
     /// Enlarges a disk by `bytes`, as the administrator of the storage does. Windows is not told.
     fn grow_disk(&self, _: TestDisk, _: u64) {

@@ -133,8 +133,8 @@ impl TestNode for SimulatedNode {
         if matches!(kind, VolumeKind::Short | VolumeKind::Short4Kn) {
             disk.file_system_size = Some(GIB);
         }
-        if kind == VolumeKind::Half {
-            disk.partition_size = Some(GIB);
+        if kind == VolumeKind::Grown {
+            disk.grown_to = Some(14 * GIB);
         }
         if kind == VolumeKind::Spanned {
             let second = self.attach(&DiskDescription::new(10 * GIB));

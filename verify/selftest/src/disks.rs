@@ -1,16 +1,19 @@
-//! The disks for tests that this program makes: VHD files, and the variables that name them to the checks.
+//! The disks for tests that this program makes: VHD files, and the variable that names them to the checks.
 
-use std::{env, process};
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::{env, io, process};
 
-use facts::DiskIdentity;
+use facts::{DiskIdentity, GROWN_SIZE};
 use os::Os;
 use os::abi::BusType;
 
 use crate::vhd::Vhd;
 
-/// The kinds of disks, by the end of the variable that names each one (verify/facts/src/local.rs), and the size of their
-/// sectors in bytes. A check partitions and formats its disk.
-const KINDS: [(&str, u32); 8] = [
+/// The kinds of disks, by their names in the variable (verify/facts/src/local.rs), and the size of their sectors in bytes. A
+/// check partitions and formats its disk.
+const KINDS: [(&str, u32); 9] = [
     ("DISK_RAW", 512),
     ("DISK_MBR", 512),
     ("DISK_FOURKN", 4096),
@@ -19,83 +22,106 @@ const KINDS: [(&str, u32); 8] = [
     ("VOLUME_REFS", 512),
     ("VOLUME_RAW", 512),
     ("VOLUME_NTFS4KN", 4096),
+    (GROWN, 512),
 ];
+const GROWN: &str = "VOLUME_GROWN";
 /// The size in MiB. ReFS needs more than 1 GiB.
 const SIZE: u32 = 4096;
-/// No machine has a disk with a higher number.
-const MOST_DISKS: u32 = 512;
+/// Where the files are. Only administrators can write there: diskpart does what a script in this folder says.
+const FOLDER: &str = r"C:\Program Files\csi-proxy-selftest";
 
 /// The disks for tests. Dropping them detaches the disks and removes their files.
-#[derive(Default)]
 pub(crate) struct Disks {
-    /// The variables that name the disks: verify/facts/src/local.rs.
-    pub(crate) variables: Vec<(String, String)>,
+    /// The text of the variable that names the disks.
+    pub(crate) variable: String,
+    /// Where the files of a run are.
+    pub(crate) folder: PathBuf,
     files: Vec<Vhd>,
-}
-
-/// Creates a disk for each kind. A disk that cannot be created, or whose number is not certain, is left out: its checks do
-/// not run.
-pub(crate) fn create(os: &dyn Os) -> Disks {
-    let mut disks = Disks::default();
-    // A size that no other disk is likely to have.
-    let size = SIZE + process::id() % 1000;
-    for (name, sectors) in KINDS {
-        let others: Vec<u32> = (0..MOST_DISKS).filter(|number| DiskIdentity::of(os, *number).is_ok()).collect();
-        let file = format!("csi-proxy-selftest-{}-{}", process::id(), name.to_lowercase());
-        let file = match Vhd::create(&env::temp_dir(), &file, size, sectors) {
-            Ok(Some(file)) => file,
-            // Without Hyper-V, or for a reason that diskpart has given.
-            not_created => {
-                println!("no disk for {name}: {:?}", not_created.err());
-                continue;
-            }
-        };
-        match file.number().and_then(|number| Ok((number, proven(os, number, size, &others)?))) {
-            Ok((number, identity)) => disks.name(name, number, &identity),
-            Err(why) => println!("no disk for {name}: {why}"),
-        }
-        disks.files.push(file);
-    }
-    disks
+    lock: Option<File>,
 }
 
 impl Disks {
-    /// Names a disk to the checks. The disk with NTFS is also the one whose partition can grow: each check partitions its
-    /// disk first.
-    fn name(&mut self, name: &str, number: u32, identity: &DiskIdentity) {
-        let half = (name == "VOLUME_NTFS").then_some("VOLUME_HALF");
-        for name in [name].into_iter().chain(half) {
-            self.variables.push((format!("CSI_PROXY_FACTS_{name}"), number.to_string()));
-            self.variables.push((format!("CSI_PROXY_FACTS_IDENTITY_{name}"), format!("{identity:?}")));
+    /// Returns no disks, for a system that has none, or brings its own.
+    pub(crate) fn none() -> Self {
+        Self { variable: String::new(), folder: env::temp_dir(), files: Vec::new(), lock: None }
+    }
+
+    /// Creates a disk for each kind, and removes those of an earlier run that was ended. A disk that cannot be created, or whose
+    /// number is not certain, is left out: its checks do not run.
+    pub(crate) fn create(os: &dyn Os) -> io::Result<Self> {
+        let folder = PathBuf::from(FOLDER);
+        fs::create_dir_all(&folder)?;
+        let lock = File::create(folder.join("lock"))?;
+        lock.try_lock().map_err(|error| io::Error::other(format!("another csi-proxy-selftest runs: {error}")))?;
+        let mut disks = Self { variable: String::new(), folder, files: Vec::new(), lock: Some(lock) };
+        for file in fs::read_dir(&disks.folder)? {
+            let file = file?.path();
+            if file.extension().is_some_and(|extension| extension == "vhdx") {
+                drop(Vhd(file));
+            }
+        }
+        // A size that no other disk is likely to have.
+        let size = SIZE + process::id() % 1000;
+        for (name, sectors) in KINDS {
+            match create_one(os, &disks.folder, name, size, sectors) {
+                Ok((file, identity)) => disks.add(name, file, identity),
+                // Without Hyper-V, or for a reason that diskpart has given.
+                Err(why) => println!("no disk for {name}: {why}"),
+            }
+        }
+        Ok(disks)
+    }
+
+    fn add(&mut self, name: &str, file: Vhd, mut identity: DiskIdentity) {
+        if name == GROWN {
+            identity.size = i64::from(GROWN_SIZE) << 20;
+        }
+        let _ = writeln!(self.variable, "{name}\t{}\t{identity:?}", file.0.display());
+        self.files.push(file);
+    }
+}
+
+impl Drop for Disks {
+    fn drop(&mut self) {
+        self.files.clear();
+        if self.lock.take().is_some() {
+            let _ = fs::remove_dir_all(&self.folder);
         }
     }
 }
 
-/// Returns the identity of the disk with a number, if it is a disk of this program: it was not there before, has the size
-/// in MiB, and consists of a file.
-fn proven(os: &dyn Os, number: u32, size: u32, others: &[u32]) -> Result<DiskIdentity, String> {
-    let identity = DiskIdentity::of(os, number).map_err(|code| format!("disk {number}: {code}"))?;
-    let is_own = !others.contains(&number)
-        && identity.bus == BusType::FILE_BACKED_VIRTUAL.0
-        && identity.size == i64::from(size) << 20;
-    if is_own {
-        Ok(identity)
-    } else {
-        Err(format!("disk {number} is not certain to be the new one, and is not touched"))
-    }
+fn create_one(os: &dyn Os, folder: &Path, name: &str, size: u32, sectors: u32) -> Result<(Vhd, DiskIdentity), String> {
+    let others = DiskIdentity::all(os);
+    let file = Vhd::create(folder, &name.to_lowercase(), size, sectors)?;
+    let number = file.number()?;
+    Ok((file, proven(os, number, size, &others)?))
+}
+
+/// Returns the identity of the disk with a number, if it is a disk of this program: no disk had its number or its identity
+/// before, it has the size in MiB, and consists of a file.
+fn proven(os: &dyn Os, number: u32, size: u32, others: &[(u32, DiskIdentity)]) -> Result<DiskIdentity, String> {
+    let mut own = DiskIdentity::all(os);
+    own.retain(|(found, identity)| {
+        *found == number
+            && others.iter().all(|(other, of_other)| other != found && of_other != identity)
+            && identity.bus == BusType::FILE_BACKED_VIRTUAL.0
+            && identity.size == i64::from(size) << 20
+    });
+    let own = own.pop().map(|(_, identity)| identity);
+    own.ok_or_else(|| format!("disk {number} is not certain to be the new one, and is not touched"))
 }
 
 #[cfg(test)]
 mod tests {
+    use facts::DiskIdentity;
     use os::abi::BusType;
 
     use super::{KINDS, proven};
 
     #[test]
-    fn the_facts_know_each_disk_by_the_name_of_its_variable() {
+    fn the_facts_know_each_kind_of_disk() {
         let local = include_str!("../../facts/src/local.rs");
-        for (name, _) in KINDS {
-            let (_, kind) = name.split_once('_').expect("a name with a kind");
+        for (kind, _) in KINDS {
             assert!(local.contains(&format!("`{kind}`")), "verify/facts/src/local.rs does not name {kind}");
         }
     }
@@ -104,14 +130,19 @@ mod tests {
     fn a_disk_is_own_only_if_it_is_new_and_consists_of_a_file_of_the_size() {
         let sim = os_sim::node().disk(4097 << 20).bus(BusType::FILE_BACKED_VIRTUAL).disk(4097 << 20).build();
         let os = &*sim.process();
-        assert!(proven(os, 1, 4097, &[0, 2]).is_ok());
-        for (number, size, others) in
-            [(1, 4097, &[0, 1, 2][..]), (1, 4098, &[]), (2, 4097, &[]), (0, 4097, &[]), (7, 4097, &[])]
-        {
+        let all = DiskIdentity::all(os);
+        let others = [0, 2].map(|number| all[number].clone());
+        assert_eq!(proven(os, 1, 4097, &others), Ok(all[1].1.clone()));
+        let renumbered = (7, all[1].1.clone());
+        for (number, size, others) in [
+            (1, 4097, &all[..]),
+            (1, 4097, &[renumbered]),
+            (1, 4098, &[]),
+            (2, 4097, &[]),
+            (0, 4097, &[]),
+            (7, 4097, &[]),
+        ] {
             proven(os, number, size, others).unwrap_err();
         }
-        let before = proven(os, 1, 4097, &[]).expect("the disk");
-        sim.detach_disk(1).expect("the disk is attached");
-        assert!(proven(os, 1, 4097, &[]).as_ref() != Ok(&before));
     }
 }

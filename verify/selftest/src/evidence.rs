@@ -34,6 +34,9 @@ pub struct Evidence {
     pub not_run: BTreeMap<String, BTreeSet<String>>,
     /// The fallbacks that the acceptance used, each as its call and the code of Windows.
     pub fallbacks: BTreeSet<String>,
+    /// The fallbacks that the nodes of a cluster have used, which is added by hand if the issue has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<BTreeSet<String>>,
 }
 
 impl Evidence {

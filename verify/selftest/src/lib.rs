@@ -10,4 +10,4 @@ mod page;
 
 pub use acceptance::ACCEPTANCE;
 pub use evidence::Evidence;
-pub use page::{report, table};
+pub use page::{BUILDS, part_of_windows_page, report};

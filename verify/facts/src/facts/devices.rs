@@ -15,6 +15,9 @@ use crate::node::{DiskKind, System, TestDisk, TestNode, missing};
 /// The size of a buffer that every answer fits in.
 pub(crate) const ENOUGH: usize = 16 << 10;
 
+/// Disks with higher numbers are not searched.
+const MOST_DISKS: u32 = 512;
+
 /// The rights to read and to write.
 pub(crate) const READ_WRITE: Access = Access::GENERIC_READ.union(Access::GENERIC_WRITE);
 
@@ -27,10 +30,12 @@ pub(crate) fn spare_system_disk(node: &dyn TestNode) -> TestDisk {
     node.disk(DiskKind::System)
 }
 
-/// Opens a disk by its number.
+/// Opens a disk by its number; for writing, only a disk for tests.
 pub(crate) fn open_disk(node: &dyn TestNode, disk: TestDisk, access: Access) -> Box<dyn Handle> {
     let how = Open::existing(access, Options::empty());
-    node.os().open(&NtPath::disk(disk.number), &how).expect("the disk opens")
+    let opened = node.os().open(&NtPath::disk(disk.number), &how).expect("the disk opens");
+    assert!(!access.contains(Access::GENERIC_WRITE) || node.is_own(&*opened), "the disk for tests has gone");
+    opened
 }
 
 /// Sends a control code without input and returns the structure in the answer.
@@ -117,13 +122,19 @@ pub struct DiskIdentity {
 }
 
 impl DiskIdentity {
-    /// Reads the identity of the disk with a number from its device.
-    pub fn of(os: &dyn Os, number: u32) -> OsResult<Self> {
-        let disk = os.open(&NtPath::disk(number), &Open::existing(Access::GENERIC_READ, Options::empty()))?;
-        let mut descriptors = property(&*disk, StoragePropertyQuery::DEVICE, ENOUGH)?;
+    /// Returns the numbers and identities of the disks of this machine.
+    pub fn all(os: &dyn Os) -> Vec<(u32, Self)> {
+        let how = Open::existing(Access::GENERIC_READ, Options::empty());
+        let read = |number| Self::read(&*os.open(&NtPath::disk(number), &how)?);
+        (0..MOST_DISKS).filter_map(|number| Some((number, read(number).ok()?))).collect()
+    }
+
+    /// Reads the identity of an open disk, with the right to read.
+    pub fn read(disk: &dyn Handle) -> OsResult<Self> {
+        let mut descriptors = property(disk, StoragePropertyQuery::DEVICE, ENOUGH)?;
         let (head, _) = StorageDeviceDescriptor::read_from_prefix(&descriptors).map_err(|_| OsError::BAD_LENGTH)?;
-        let size = ask::<LengthInformation>(&*disk, ControlCode::DISK_GET_LENGTH_INFO)?.length;
-        descriptors.extend(property(&*disk, StoragePropertyQuery::DEVICE_ID, ENOUGH).unwrap_or_default());
+        let size = ask::<LengthInformation>(disk, ControlCode::DISK_GET_LENGTH_INFO)?.length;
+        descriptors.extend(property(disk, StoragePropertyQuery::DEVICE_ID, ENOUGH).unwrap_or_default());
         Ok(Self { bus: head.bus_type, size, descriptors })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os::{Instance, Namespace, Value};
+use os::{Access, Instance, Namespace, NtPath, Open, Options, U16String, Value};
 
 use super::network::{invoke, object_path, quoted, select};
 use crate::node::{TestDisk, TestNode, TestVolume};
@@ -33,10 +33,14 @@ pub(crate) fn settle(node: &dyn TestNode) {
     assert_eq!(code, 0, "the cache is updated");
 }
 
-/// Returns the provider's instance of a disk, whose data is up to date.
+/// Returns the provider's instance of a disk for tests, whose data is up to date. Its path never means another disk.
 pub(crate) fn disk(node: &dyn TestNode, disk: TestDisk) -> Instance {
     settle(node);
-    one(node, &format!("SELECT * FROM MSFT_Disk WHERE Number = {}", disk.number))
+    let found = one(node, &format!("SELECT * FROM MSFT_Disk WHERE Number = {}", disk.number));
+    let path = NtPath::from_win32(&U16String::from_str(found.text("Path").expect("a path")));
+    let device = node.os().open(&path, &Open::existing(Access::GENERIC_READ, Options::empty()));
+    assert!(node.is_own(&*device.expect("the path opens")), "the disk for tests has gone");
+    found
 }
 
 /// Returns the path of a disk that is initialized here with a GPT.
@@ -62,7 +66,7 @@ pub(crate) fn created(out: &Instance) -> String {
 
 /// Returns the provider's instance of the partition that begins nearest to `offset` on a disk.
 pub(crate) fn partition_near(node: &dyn TestNode, disk: TestDisk, offset: u64) -> Instance {
-    settle(node);
+    self::disk(node, disk);
     let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {}", disk.number);
     let found = select(node, Namespace::Storage, &wql);
     let distance = |partition: &Instance| partition.u64("Offset").expect("the offset").abs_diff(offset);

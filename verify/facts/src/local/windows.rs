@@ -7,26 +7,30 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{env, fs, process, thread};
+use std::{env, fs, io, process, thread};
 
 use os::abi::ControlCode;
-use os::{Access, NtPath, Open, Options, Os, OsError, OsResult, PathForm, U16Str, Uuid};
-use os_win32::Windows;
+use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, PathForm, U16Str, Uuid};
+use os_win32::{Windows, own_process};
 
 use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
 use crate::node::{DiskKind, System, TestDisk, TestNode, TestVolume, VolumeKind, missing};
-use crate::{DiskIdentity, diskpart_script};
+use crate::{DISKS, DiskIdentity, diskpart, diskpart_script, named_disk};
 
 struct LocalNode {
     os: Windows,
     directories: Cell<u32>,
-    /// The kinds of the disks that this check has asked for.
+    /// The identities of the disks that this check has asked for.
     prepared: RefCell<BTreeSet<String>>,
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "on other systems, the same function returns None")]
 pub(super) fn local_node() -> Option<Box<dyn TestNode>> {
     Some(Box::new(LocalNode { os: Windows::new(), directories: Cell::new(0), prepared: RefCell::default() }))
+}
+
+pub(super) fn end_children_with_this_process() -> io::Result<()> {
+    own_process::end_children_with_this_process().map_err(|code| io::Error::other(format!("the job object: {code}")))
 }
 
 impl LocalNode {
@@ -111,8 +115,15 @@ impl TestNode for LocalNode {
         if kind == VolumeKind::System {
             return self.system_volume();
         }
-        let disk = self.disk_number(&format!("VOLUME_{kind:?}").to_uppercase());
-        TestVolume { id: self.volume_on(disk), disk }
+        let kind = format!("VOLUME_{kind:?}").to_uppercase();
+        let disk = self.disk_number(&kind);
+        let id = self.volume_on(disk);
+        assert_eq!(self.disk_number(&kind), disk, "the disk for tests has gone");
+        TestVolume { id, disk }
+    }
+
+    fn is_own(&self, disk: &dyn Handle) -> bool {
+        DiskIdentity::read(disk).is_ok_and(|found| self.prepared.borrow().contains(&format!("{found:?}")))
     }
 
     fn smb_server(&self) -> TestServer {
@@ -159,24 +170,21 @@ impl TestNode for LocalNode {
 }
 
 impl LocalNode {
-    /// Returns the number of the disk for tests of a kind, such as `DISK_RAW`. The first time, diskpart prepares the disk:
-    /// an earlier check may have used it.
+    /// Returns the number of the disk for tests of a kind, such as `DISK_RAW`: of the only disk with its identity. The first
+    /// time, diskpart prepares the disk: an earlier check may have used it.
     fn disk_number(&self, kind: &str) -> u32 {
-        let disk = number(kind);
-        if let Ok(identity) = env::var(format!("CSI_PROXY_FACTS_IDENTITY_{kind}")) {
-            let found = DiskIdentity::of(&self.os, disk).map(|found| format!("{found:?}"));
-            assert_eq!(found, Ok(identity), "the disk for tests has gone");
+        let what = kind.replace("DISK_", "a disk for tests: ").replace("VOLUME_", "a volume for tests: ");
+        let disks = env::var(DISKS).unwrap_or_default();
+        let (file, identity) = named_disk(&disks, kind).unwrap_or_else(|| missing(&what));
+        if self.prepared.borrow_mut().insert(identity.to_owned())
+            && let Some(script) = diskpart_script(kind, file)
+        {
+            diskpart(file.parent().expect("a path"), &script).expect("the disk is prepared");
         }
-        if !self.prepared.borrow_mut().insert(kind.to_owned()) {
-            return disk;
-        }
-        let Some(script) = diskpart_script(kind, disk) else { return disk };
-        let file = env::temp_dir().join(format!("csi-proxy-facts-{}.txt", process::id()));
-        fs::write(&file, &script).expect("the script is written");
-        let output = Command::new("diskpart").arg("/s").arg(&file).output().expect("diskpart runs");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "diskpart failed on one of these lines:\n{script}\n{text}");
-        disk
+        let mut found = DiskIdentity::all(&self.os);
+        found.retain(|(_, found)| format!("{found:?}") == identity);
+        let [(number, _)] = found[..] else { panic!("{} disks have the identity of the disk for tests", found.len()) };
+        number
     }
 
     /// Returns the volume on a disk. A volume arrives some time after its partition.
@@ -226,14 +234,6 @@ fn portal(name: &str, what: &str) -> TestPortal {
     let (address, port) = value.rsplit_once(':').unwrap_or((&value, "3260"));
     let port = port.parse().unwrap_or_else(|_| panic!("CSI_PROXY_FACTS_{name}={value} has no port"));
     TestPortal { address: address.to_owned(), port }
-}
-
-/// Returns the number in a variable of the environment.
-fn number(name: &str) -> u32 {
-    let variable = format!("CSI_PROXY_FACTS_{name}");
-    let kind = name.replace("DISK_", "a disk for tests: ").replace("VOLUME_", "a volume for tests: ");
-    let value = env::var(&variable).unwrap_or_else(|_| missing(&kind));
-    value.parse().unwrap_or_else(|_| panic!("{variable}={value} is not the number of a disk"))
 }
 
 /// Parses `\\?\Volume{...}\`.
