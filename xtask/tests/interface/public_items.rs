@@ -18,10 +18,10 @@ use syn::{
 
 use super::{is_test, parsed};
 
-/// Returns the public items of a library with this root, whose modules are in `folder`.
-pub(crate) fn of(root: File, folder: &Path) -> String {
+/// Returns the public items of a library whose root is in `file`.
+pub(crate) fn of(root: File, file: &Path) -> String {
     let (mut items, mut types) = (Vec::new(), BTreeSet::new());
-    collect(root.items, folder, &mut items, &mut types);
+    collect(root.items, file, &mut items, &mut types);
     sort(&mut items, &types);
     text(items)
 }
@@ -30,19 +30,19 @@ fn text(items: Vec<Item>) -> String {
     prettyplease::unparse(&File { shebang: None, attrs: Vec::new(), items })
 }
 
-/// Collects the listed items, and the names of the types among them.
-fn collect(items: Vec<Item>, folder: &Path, into: &mut Vec<Item>, types: &mut BTreeSet<String>) {
+/// Collects the listed items of a file, and the names of the types among them.
+fn collect(items: Vec<Item>, file: &Path, into: &mut Vec<Item>, types: &mut BTreeSet<String>) {
     for mut item in items {
         let mut strip = Strip::default();
         if let Item::Mod(module) = &mut item {
-            let file = file(module, folder);
+            let file = file_of(module, file);
             strip.visit_attributes_mut(&mut module.attrs);
             if strip.is_for_tests {
                 continue;
             }
             let items = module.content.take().map_or_else(|| parsed(&file).items, |(_, items)| items);
             let mut listed = Vec::new();
-            collect(items, &file.with_extension(""), &mut listed, types);
+            collect(items, &file, &mut listed, types);
             // What is compiled on one system is listed apart.
             if is_public(&module.vis) || !module.attrs.is_empty() {
                 module.content = Some((Brace::default(), listed));
@@ -60,16 +60,17 @@ fn collect(items: Vec<Item>, folder: &Path, into: &mut Vec<Item>, types: &mut BT
     }
 }
 
-/// Returns the file of a module.
-fn file(module: &ItemMod, folder: &Path) -> PathBuf {
+/// Returns the file of a module that `parent` declares.
+fn file_of(module: &ItemMod, parent: &Path) -> PathBuf {
     let path = module.attrs.iter().find_map(|attribute| match &attribute.meta {
         Meta::NameValue(MetaNameValue { path, value: Expr::Lit(ExprLit { lit: Lit::Str(file), .. }), .. })
             if path.is_ident("path") =>
         {
-            Some(folder.with_file_name(file.value()))
+            Some(parent.with_file_name(file.value()))
         }
         _ => None,
     });
+    let folder = if parent.ends_with("lib.rs") { parent.with_file_name("") } else { parent.with_extension("") };
     path.unwrap_or_else(|| folder.join(format!("{}.rs", module.ident)))
 }
 
