@@ -52,11 +52,8 @@ fn the_public_items_of_the_published_libraries_are_those_listed() {
         let listed = read(&file);
         let lines = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
         let (gone, new) = (&lines(&listed) - &lines(&text), &lines(&text) - &lines(&listed));
-        assert!(
-            listed == text,
-            "{}: see CONTRIBUTING.md, `Compatibility`\ngone: {gone:#?}\nnew: {new:#?}",
-            package.name
-        );
+        let rules = "see CONTRIBUTING.md, `Compatibility`";
+        assert!(listed == text, "{}: {rules}\ngone: {gone:#?}\nnew: {new:#?}", package.name);
     }
 }
 

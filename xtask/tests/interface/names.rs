@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::Macro;
@@ -22,7 +23,7 @@ const LOG: [&str; 7] = ["debug", "error", "event", "info", "info_span", "trace",
 pub(crate) fn all() -> BTreeSet<String> {
     let [daemon, tool, server] = ["csi-proxy", "csi-proxyctl", "server"].map(code);
     let mut log = LogKeys::default();
-    for text in CRATES.iter().flat_map(|name| sources(name)) {
+    for text in CRATES.iter().flat_map(|name| sources(&path(&format!("crates/{name}/src")))) {
         log.visit_file(&syn::parse_file(&text).expect("Rust"));
     }
     let mut all = BTreeSet::new();
@@ -38,17 +39,12 @@ pub(crate) fn all() -> BTreeSet<String> {
     for list in between(&daemon, "commands: &[", "],") {
         add("command csi-proxy ", between(&list, "(\"", "\""));
     }
-    // Constants are `const NAME: u8 = number;`, and variants `Name = number,`.
-    for (name, rest) in daemon.split("const ").filter_map(|rest| rest.split_once(": u8 = ")) {
-        let (number, _) = rest.split_once(';').expect("the end of the statement");
-        add("exit code csi-proxy ", vec![format!("{name} {number}")]);
-    }
-    for variant in between(&tool, "pub enum Code {", "}").iter().flat_map(|code| code.split(',')) {
-        let words: Vec<_> = variant.split(' ').collect();
-        if let [.., name, "=", number] = words[..] {
-            add("exit code csi-proxyctl ", vec![format!("{name} {number}")]);
-        }
-    }
+    let constants = between(&daemon, "const ", ";").into_iter();
+    add("exit code csi-proxy ", constants.filter(|constant| constant.contains(": u8 = ")).collect());
+    // Each variant follows a sentence.
+    let variants = between(&tool, "pub enum Code { ", ", }").concat();
+    let codes = variants.split(',').filter_map(|variant| variant.rsplit_once(". "));
+    add("exit code csi-proxyctl ", codes.map(|(_, code)| code.to_owned()).collect());
     add("metric ", between(&read(&path("docs/metrics.md")), "\n| `", "`"));
     for call in between(&server, "write_labelled(text, ", "&") {
         let words: Vec<_> = call.split('"').collect();
@@ -62,29 +58,20 @@ pub(crate) fn all() -> BTreeSet<String> {
     all
 }
 
-/// Returns the sources of a crate, without tests.
-fn sources(name: &str) -> Vec<String> {
-    let (mut sources, mut folders) = (Vec::new(), vec![path(&format!("crates/{name}/src"))]);
-    while let Some(folder) = folders.pop() {
-        let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-        for entry in entries.map(|entry| entry.expect("an entry").path()) {
-            if entry.file_stem().is_some_and(|name| name == "tests") {
-                continue;
-            }
-            if entry.is_dir() {
-                folders.push(entry);
-            } else if entry.extension().is_some_and(|extension| extension == "rs") {
-                let text = read(&entry);
-                sources.push(text.split("#[cfg(test)]\nmod tests {").next().expect("a text").to_owned());
-            }
-        }
-    }
-    sources
+/// Returns the sources in a folder, without tests.
+fn sources(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let text = |file: &Path| read(file).split("#[cfg(test)]\nmod tests {").next().map(str::to_owned);
+    paths
+        .filter(|path| path.file_stem().is_some_and(|name| name != "tests"))
+        .flat_map(|path| if path.is_dir() { sources(&path) } else { text(&path).into_iter().collect() })
+        .collect()
 }
 
 /// Returns the code of a crate with single blanks, and without blanks after a parenthesis.
 fn code(name: &str) -> String {
-    let text = sources(name).concat();
+    let text = sources(&path(&format!("crates/{name}/src"))).concat();
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace("( ", "(")
 }
 

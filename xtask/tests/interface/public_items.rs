@@ -12,8 +12,8 @@ use syn::token::Brace;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
     Attribute, Block, Expr, ExprLit, Fields, File, ImplItem, ImplItemConst, Item, ItemConst, ItemEnum, ItemFn,
-    ItemImpl, ItemMod, ItemStatic, ItemStruct, ItemTrait, ItemType, ItemUse, Lit, Macro, Meta, MetaNameValue, Type,
-    Variant, Visibility, parse_quote,
+    ItemImpl, ItemMod, ItemStatic, ItemStruct, ItemTrait, ItemType, ItemUse, Lit, Macro, Meta, Type, Variant,
+    Visibility, parse_quote,
 };
 
 use super::{is_test, parsed};
@@ -62,12 +62,9 @@ fn collect(items: Vec<Item>, file: &Path, into: &mut Vec<Item>, types: &mut BTre
 
 /// Returns the file of a module that `parent` declares.
 fn file_of(module: &ItemMod, parent: &Path) -> PathBuf {
-    let path = module.attrs.iter().find_map(|attribute| match &attribute.meta {
-        Meta::NameValue(MetaNameValue { path, value: Expr::Lit(ExprLit { lit: Lit::Str(file), .. }), .. })
-            if path.is_ident("path") =>
-        {
-            Some(parent.with_file_name(file.value()))
-        }
+    let mut paths = module.attrs.iter().filter(|attribute| attribute.path().is_ident("path"));
+    let path = paths.find_map(|attribute| match &attribute.meta.require_name_value().ok()?.value {
+        Expr::Lit(ExprLit { lit: Lit::Str(file), .. }) => Some(parent.with_file_name(file.value())),
         _ => None,
     });
     let folder = if parent.ends_with("lib.rs") { parent.with_file_name("") } else { parent.with_extension("") };
