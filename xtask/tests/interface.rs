@@ -1,8 +1,8 @@
-//! What others depend on keeps its name: the public items of the libraries, and the flags, metrics, exit codes and log
-//! keys of the programs.
+//! Compares public names with the lists in the folder `interface`: the public items of the libraries, and the flags,
+//! commands, exit codes, metrics, labels and log keys of the programs.
 //!
-//! The folder `interface` has the names that are in use. `BLESS=1 cargo test -p xtask --test interface` writes the public
-//! items, and adds new names to `names.txt`. A name is removed from that file by hand, under the rules of CONTRIBUTING.md.
+//! `BLESS=1 cargo test -p xtask --test interface` writes the public items, and adds new names to `names.txt`. A name is
+//! removed from that file by hand, under the rules of CONTRIBUTING.md. A test of csi-proxyctl writes `csi-proxyctl.txt`.
 
 #[path = "interface/names.rs"]
 mod names;
@@ -12,6 +12,8 @@ mod public_items;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
+
+use cargo_metadata::MetadataCommand;
 
 /// Returns a path in this tree.
 fn path(name: &str) -> PathBuf {
@@ -23,28 +25,8 @@ fn read(file: &Path) -> String {
     text.replace("\r\n", "\n")
 }
 
-/// Returns the sources below a folder, without tests.
-fn sources(folder: &str) -> Vec<String> {
-    let mut sources = Vec::new();
-    let mut folders = vec![path(folder)];
-    while let Some(folder) = folders.pop() {
-        let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-        for entry in entries.map(|entry| entry.expect("an entry").path()) {
-            if entry.file_stem().is_some_and(|name| name == "tests") {
-                continue;
-            }
-            if entry.is_dir() {
-                folders.push(entry);
-            } else if entry.extension().is_some_and(|extension| extension == "rs") {
-                sources.push(read(&entry));
-            }
-        }
-    }
-    sources
-}
-
-fn parsed(folder: &str) -> Vec<syn::File> {
-    sources(folder).iter().map(|text| syn::parse_file(text).expect("Rust")).collect()
+fn parsed(file: &Path) -> syn::File {
+    syn::parse_file(&read(file)).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
 /// Returns whether the attributes are those of a module or item for tests.
@@ -56,32 +38,28 @@ fn is_test(attributes: &[syn::Attribute]) -> bool {
 }
 
 #[test]
-fn the_public_items_of_the_libraries_are_those_listed() {
-    for (folder, package) in [
-        ("crates/client", "csi-proxy-client"),
-        ("crates/transport", "csi-proxy-transport"),
-        ("crates/storage-ops", "csi-proxy-storage-ops"),
-        ("crates/os", "csi-proxy-os"),
-        ("crates/os-win32", "csi-proxy-os-win32"),
-        ("crates/terminal-text", "csi-proxy-terminal-text"),
-        ("sim/simtest", "csi-proxy-sim-client"),
-    ] {
-        let items = public_items::of(&parsed(&format!("{folder}/src")));
-        let text = items.into_iter().collect::<Vec<_>>().join("\n");
-        let file = path(&format!("xtask/tests/interface/{package}.txt"));
+fn the_public_items_of_the_published_libraries_are_those_listed() {
+    let metadata = MetadataCommand::new().no_deps().exec().expect("cargo metadata");
+    for package in metadata.packages.iter().filter(|package| package.publish != Some(Vec::new())) {
+        let library = package.targets.iter().find(|target| target.is_lib()).expect("a library");
+        let root = library.src_path.as_std_path();
+        let items = public_items::of(parsed(root), root);
+        let text = format!("library {} with features {:?}\n{items}", library.name, package.features.keys());
+        let file = path(&format!("xtask/tests/interface/{}.txt", package.name));
         if env::var_os("BLESS").is_some() {
             fs::write(&file, &text).expect("the list is written");
         }
         let listed = read(&file);
         let lines = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
         let (gone, new) = (&lines(&listed) - &lines(&text), &lines(&text) - &lines(&listed));
-        assert!(listed == text, "{package}: see CONTRIBUTING.md, `Compatibility`\ngone: {gone:#?}\nnew: {new:#?}");
+        let rules = "see CONTRIBUTING.md, `Compatibility`";
+        assert!(listed == text, "{}: {rules}\ngone: {gone:#?}\nnew: {new:#?}", package.name);
     }
 }
 
 #[test]
 fn a_renamed_item_changes_the_list() {
-    let of = |source: &str| public_items::of(&[syn::parse_file(source).expect("Rust")]);
+    let of = |source: &str| public_items::of(syn::parse_file(source).expect("Rust"), Path::new(""));
     let source = "
         /// Documented.
         #[derive(Clone)] pub struct A { pub a: u32, b: u32 }
@@ -89,25 +67,25 @@ fn a_renamed_item_changes_the_list() {
         impl Clone for A { fn clone(&self) -> A { todo!() } }
         struct B; impl B { fn h() {} } impl Clone for B {}
         pub(crate) enum C { D }
-        pub trait T { fn t(&self) -> bool { true } }
+        #[doc(hidden)] pub trait T { #[cfg(miri)] fn t(&self) -> bool { true } }
         pub use x::{Y, Z as W};
         #[cfg(test)] pub mod tests { pub fn i() {} }
-        #[cfg(shuttle)] pub mod inner { pub fn j() {} fn k() {} }";
-    let items: Vec<String> = of(source).into_iter().collect();
-    let text = items.join("\n");
-    for kept in ["pub a: u32", "fn f(", "impl Clone for A", "fn t(", "fn j(", "Z as W", "derive(Clone)"] {
-        assert!(text.contains(kept), "{kept} in {text}");
-        let renamed = source.replace(kept, &kept.replace(kept.trim_end_matches('('), "changed"));
-        assert!(!syn::parse_file(&renamed).is_ok_and(|file| public_items::of(&[file]).into_iter().eq(items.clone())));
+        #[cfg(shuttle)] mod inner { pub fn j() {} fn k() {} }
+        pub mod outer { mod private { pub fn l() {} } }";
+    let text = of(source);
+    let kept = "pub a, fn f, Clone for A, fn t, fn j, Z as W, derive(Clone, doc(hidden, cfg(miri, cfg(shuttle, mod outer, fn l";
+    for name in kept.split(", ") {
+        assert!(text.contains(name), "{name} in {text}");
+        assert_ne!(of(&source.replace(name, &format!("{name}2"))), text, "{name}");
     }
-    for left_out in ["b: u32", "Documented", "fn g", "fn h", "for B", "enum C", "fn i", "fn k"] {
+    for left_out in ["b: u32", "Documented", "fn g", "fn h", "for B", "enum C", "fn i", "fn k", "mod private"] {
         assert!(!text.contains(left_out), "{left_out} in {text}");
     }
 }
 
 /// A name that is no longer found breaks whoever uses it. The list has names of each kind, so each kind is found.
 #[test]
-fn flags_metrics_exit_codes_and_log_keys_are_those_listed() {
+fn the_names_of_the_programs_are_those_listed() {
     let file = path("xtask/tests/interface/names.txt");
     let found = names::all();
     let text = read(&file);
@@ -122,10 +100,17 @@ fn flags_metrics_exit_codes_and_log_keys_are_those_listed() {
     assert!(new.is_empty() || env::var_os("BLESS").is_some(), "BLESS=1 adds these to the list: {new:#?}");
 }
 
-/// docs/compatibility.md names the versions of the drivers whose calls are tested.
+/// docs/compatibility.md names the drivers whose calls are tested, and the versions of the client that makes the calls.
 #[test]
-fn each_driver_of_the_simulated_node_has_a_row_in_the_table_of_versions() {
+fn the_table_of_drivers_is_that_of_the_tests() {
     let page = read(&path("docs/compatibility.md"));
+    let version = |file: &str, module: &str| {
+        let modules = read(&path(&format!("verify/go-client/{file}")));
+        modules.split(&format!("{module} v")).nth(1).and_then(|rest| rest.lines().next()).expect(module).to_owned()
+    };
+    let [old, new] = ["go.mod", "newest.mod"].map(|file| version(file, "google.golang.org/grpc"));
+    let client = version("go.mod", "csi-proxy/client");
+    assert!(page.contains(&format!("client {client} with grpc-go {old} and {new}")), "{client}, {old}, {new}");
     let (_, table) = page.split_once("\n## Drivers\n").expect("the heading");
     for entry in fs::read_dir(path("sim/csi-proxy-sim/drivers")).expect("the drivers") {
         let file = entry.expect("an entry").path();

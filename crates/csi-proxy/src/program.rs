@@ -10,6 +10,8 @@ use crate::flags::table::switch;
 use crate::flags::{Flag, Flags, Kind, Section};
 use crate::platform;
 
+/// The exit code of a command that failed.
+const FAILED: u8 = 1;
 /// The exit code of Go programs for a command line that cannot be parsed.
 const USAGE: u8 = 2;
 
@@ -74,7 +76,7 @@ impl<T> Program<T> {
         let name = self.name;
         if let Err(error) = platform::limit_dll_search() {
             eprintln!("{name}: cannot limit the search for DLLs to System32: {error}");
-            return ExitCode::FAILURE;
+            return ExitCode::from(FAILED);
         }
         let arguments = env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
         match parse(arguments).map(run) {
@@ -83,7 +85,7 @@ impl<T> Program<T> {
             Ok(Err(error)) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
             Ok(Err(error)) => {
                 eprintln!("{name}: {error}");
-                ExitCode::FAILURE
+                ExitCode::from(FAILED)
             }
             Err(error) => {
                 eprintln!("{name}: {error} (see '{name} help')");

@@ -21,6 +21,8 @@ pub(crate) fn command(api_version: Option<&str>) -> Command {
 
 #[cfg(test)]
 mod tests {
+    use std::{env, fs};
+
     use super::*;
 
     #[test]
@@ -42,5 +44,30 @@ mod tests {
         {
             command(version).debug_assert();
         }
+    }
+
+    /// Others use these names, as those that `xtask/tests/interface.rs` lists.
+    #[test]
+    fn the_commands_and_flags_are_those_listed() {
+        fn add(command: &Command, path: &str, names: &mut Vec<String>) {
+            // That of the folder is hidden on Windows, those of secrets everywhere.
+            for flag in command.get_arguments().filter(|flag| flag.is_global_set() || !flag.is_hide_set()) {
+                names.extend(flag.get_short().map(|name| format!("{path} -{name}")));
+                names.extend(flag.get_long().map(|name| format!("{path} --{name}")));
+            }
+            for command in command.get_subcommands() {
+                names.extend(command.get_visible_aliases().map(|alias| format!("{path} {alias}")));
+                names.push(format!("{path} {}", command.get_name()));
+                add(command, &format!("{path} {}", command.get_name()), names);
+            }
+        }
+        let mut names = Vec::new();
+        add(&command(None), "csi-proxyctl", &mut names);
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../xtask/tests/interface/csi-proxyctl.txt");
+        if env::var_os("BLESS").is_some() {
+            fs::write(file, names.join("\n")).unwrap();
+        }
+        let listed = fs::read_to_string(file).unwrap();
+        assert!(listed.lines().eq(&names), "see CONTRIBUTING.md, `Compatibility`; BLESS=1 lists:\n{names:#?}");
     }
 }

@@ -1,13 +1,15 @@
-//! The names that scripts, dashboards and log queries use, found in the sources and in generated pages.
+//! The names that scripts, dashboards and log queries use, found in the sources and in a generated page. A test of
+//! csi-proxyctl lists its commands and flags, most of which are derived from RPCs.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use proc_macro2::{TokenStream, TokenTree};
-use syn::visit::{self, Visit};
-use syn::{ItemMod, Macro};
+use syn::Macro;
+use syn::visit::Visit;
 
-use super::{is_test, parsed, path, read, sources};
+use super::{path, read};
 
 /// The first line of names.txt.
 pub(crate) const HEAD: &str = "# Names that others use. CONTRIBUTING.md says when one may be removed.";
@@ -19,41 +21,58 @@ const LOG: [&str; 7] = ["debug", "error", "event", "info", "info_span", "trace",
 
 /// Returns all names, each after its kind.
 pub(crate) fn all() -> BTreeSet<String> {
-    let [daemon, tool] = ["csi-proxy", "csi-proxyctl"].map(code);
+    let [daemon, tool, server] = ["csi-proxy", "csi-proxyctl", "server"].map(code);
     let mut log = LogKeys::default();
-    for name in CRATES {
-        parsed(&format!("crates/{name}/src")).iter().for_each(|file| log.visit_file(file));
+    for text in CRATES.iter().flat_map(|name| sources(&path(&format!("crates/{name}/src")))) {
+        log.visit_file(&syn::parse_file(&text).expect("Rust"));
     }
     let mut all = BTreeSet::new();
     let mut add = |kind: &str, names: Vec<String>| all.extend(names.into_iter().map(|name| format!("{kind}{name}")));
-    // The rows of a table of flags, and flags without effect.
-    for before in ["Flag { name: \"", "ignored_value(\"", "ignored_switch(\""] {
-        add("flag csi-proxy -", between(&daemon, before, "\""));
+    // The rows of the tables of flags. A name is a literal or a constant.
+    for name in between(&daemon, " Flag { name: ", ",") {
+        let constant = between(&daemon, &format!("const {name}: &str = "), ";").pop();
+        add("flag csi-proxy -", vec![constant.unwrap_or(name).replace('"', "")]);
     }
-    add("flag csi-proxyctl --", flags_in_help_texts());
-    // Flags whose names are constants.
-    for constant in between(&tool, ".long(", ")") {
-        add("flag csi-proxyctl --", between(&tool, &format!("const {constant}: &str = \""), "\""));
+    for without_effect in ["ignored_value(\"", "ignored_switch(\""] {
+        add("flag csi-proxy -", between(&daemon, without_effect, "\""));
     }
-    for (command, code) in [("csi-proxy", "USAGE"), ("csi-proxy doctor", "FOUND"), ("csi-proxy doctor", "NOT_RUN")] {
-        add(&format!("exit code {command} {code} "), between(&daemon, &format!("const {code}: u8 = "), ";"));
+    for list in between(&daemon, "commands: &[", "],") {
+        add("command csi-proxy ", between(&list, "(\"", "\""));
     }
-    // Each variant is `Name = number`.
-    for variant in between(&tool, "pub enum Code {", "}").iter().flat_map(|code| code.split(',')) {
-        let words: Vec<_> = variant.split(' ').collect();
-        if let [.., name, "=", number] = words[..] {
-            add("exit code csi-proxyctl ", vec![format!("{name} {number}")]);
-        }
-    }
+    let constants = between(&daemon, "const ", ";").into_iter();
+    add("exit code csi-proxy ", constants.filter(|constant| constant.contains(": u8 = ")).collect());
+    // Each variant follows a sentence.
+    let variants = between(&tool, "pub enum Code { ", ", }").concat();
+    let codes = variants.split(',').filter_map(|variant| variant.rsplit_once(". "));
+    add("exit code csi-proxyctl ", codes.map(|(_, code)| code.to_owned()).collect());
     add("metric ", between(&read(&path("docs/metrics.md")), "\n| `", "`"));
+    for call in between(&server, "write_labelled(text, ", "&") {
+        let words: Vec<_> = call.split('"').collect();
+        add("label ", vec![format!("{} of {}", words[5], words[1])]);
+    }
+    // In texts such as `name{{label=\"{value}\"`.
+    let labels = [daemon, server].concat();
+    let labels = labels.split(['{', ',', '"']).filter_map(|part| part.strip_suffix("=\\"));
+    add("label ", labels.filter(|label| !label.contains([' ', '}'])).map(str::to_owned).collect());
     add("log key ", log.0);
     all
 }
 
-/// Returns the code of a crate with single blanks.
+/// Returns the sources in a folder, without tests.
+fn sources(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let text = |file: &Path| read(file).split("#[cfg(test)]\nmod tests {").next().map(str::to_owned);
+    paths
+        .filter(|path| path.file_stem().is_some_and(|name| name != "tests"))
+        .flat_map(|path| if path.is_dir() { sources(&path) } else { text(&path).into_iter().collect() })
+        .collect()
+}
+
+/// Returns the code of a crate with single blanks, and without blanks after a parenthesis.
 fn code(name: &str) -> String {
-    let text = sources(&format!("crates/{name}/src")).concat();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let text = sources(&path(&format!("crates/{name}/src"))).concat();
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace("( ", "(")
 }
 
 /// Returns each part of a text that stands between two others.
@@ -61,27 +80,10 @@ fn between(text: &str, before: &str, after: &str) -> Vec<String> {
     text.split(before).skip(1).filter_map(|rest| rest.split(after).next()).map(str::to_owned).collect()
 }
 
-/// Returns the flags in the golden files of csi-proxyctl's help texts. Those of a command that makes a call come from the
-/// fields of its request, which `crates/api/tests/wire.json` freezes.
-fn flags_in_help_texts() -> Vec<String> {
-    let files = fs::read_dir(path("crates/csi-proxyctl/tests/golden")).expect("the golden files");
-    let files = files.map(|entry| entry.expect("an entry").path());
-    let helps = files.filter(|file| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("help")));
-    let text = helps.map(|file| read(&file)).collect::<String>();
-    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
-    words.filter_map(|word| word.strip_prefix("--")).filter(|name| !name.is_empty()).map(str::to_owned).collect()
-}
-
 #[derive(Default)]
 struct LogKeys(Vec<String>);
 
 impl<'a> Visit<'a> for LogKeys {
-    fn visit_item_mod(&mut self, module: &'a ItemMod) {
-        if !is_test(&module.attrs) {
-            visit::visit_item_mod(self, module);
-        }
-    }
-
     fn visit_macro(&mut self, line: &'a Macro) {
         let path: Vec<String> = line.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         if path[0] == "tracing" && path.last().is_some_and(|name| LOG.contains(&&name[..])) {

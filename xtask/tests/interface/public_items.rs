@@ -1,51 +1,88 @@
 //! The public items of a library, as its sources declare them, without documentation and bodies.
 //!
 //! Every `pub` item counts. The compiler's lint `unreachable_pub` warns about one that other crates cannot reach, so the
-//! list does not follow modules. Code that macros generate is not listed, but the macro's input is, if it says `pub` or
-//! makes constants. The messages that `csi-proxy-api` generates are frozen in `crates/api/tests/wire.json`.
+//! items of a private module are listed as if they were in the module around it. Code that macros generate is not listed,
+//! but the macro's input is. The messages that `csi-proxy-api` generates are frozen in `crates/api/tests/wire.json`.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use syn::token::Brace;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Attribute, Block, Fields, File, ImplItem, ImplItemConst, Item, ItemConst, ItemEnum, ItemFn, ItemImpl, ItemStatic,
-    ItemStruct, ItemTrait, ItemType, ItemUse, Macro, Type, Variant, Visibility, parse_quote,
+    Attribute, Block, Expr, ExprLit, Fields, File, ImplItem, ImplItemConst, Item, ItemConst, ItemEnum, ItemFn,
+    ItemImpl, ItemMod, ItemStatic, ItemStruct, ItemTrait, ItemType, ItemUse, Lit, Macro, Meta, Type, Variant,
+    Visibility, parse_quote,
 };
 
-use super::is_test;
+use super::{is_test, parsed};
 
-/// The macros that make public items.
-const MACROS: [&str; 2] = ["bitflags", "codes"];
+/// Returns the public items of a library whose root is in `file`.
+pub(crate) fn of(root: File, file: &Path) -> String {
+    let (mut items, mut types) = (Vec::new(), BTreeSet::new());
+    collect(root.items, file, &mut items, &mut types);
+    sort(&mut items, &types);
+    text(items)
+}
 
-/// Returns the public items of a library.
-pub(crate) fn of(sources: &[File]) -> BTreeSet<String> {
-    let mut items = Vec::new();
-    for source in sources {
-        collect(&source.items, &mut items);
+fn text(items: Vec<Item>) -> String {
+    prettyplease::unparse(&File { shebang: None, attrs: Vec::new(), items })
+}
+
+/// Collects the listed items of a file, and the names of the types among them.
+fn collect(items: Vec<Item>, file: &Path, into: &mut Vec<Item>, types: &mut BTreeSet<String>) {
+    for mut item in items {
+        let mut strip = Strip::default();
+        if let Item::Mod(module) = &mut item {
+            let file = file_of(module, file);
+            strip.visit_attributes_mut(&mut module.attrs);
+            if strip.is_for_tests {
+                continue;
+            }
+            let items = module.content.take().map_or_else(|| parsed(&file).items, |(_, items)| items);
+            let mut listed = Vec::new();
+            collect(items, &file, &mut listed, types);
+            // What is compiled on one system is listed apart.
+            if is_public(&module.vis) || !module.attrs.is_empty() {
+                module.content = Some((Brace::default(), listed));
+                into.push(item);
+            } else {
+                into.append(&mut listed);
+            }
+        } else if is_listed(&item) {
+            strip.visit_item_mut(&mut item);
+            if let Item::Struct(ItemStruct { ident, .. }) | Item::Enum(ItemEnum { ident, .. }) = &item {
+                types.insert(ident.to_string());
+            }
+            into.extend((!strip.is_for_tests).then_some(item));
+        }
     }
-    let types: BTreeSet<String> = items.iter().filter_map(name_of_type).collect();
+}
+
+/// Returns the file of a module that `parent` declares.
+fn file_of(module: &ItemMod, parent: &Path) -> PathBuf {
+    let mut paths = module.attrs.iter().filter(|attribute| attribute.path().is_ident("path"));
+    let path = paths.find_map(|attribute| match &attribute.meta.require_name_value().ok()?.value {
+        Expr::Lit(ExprLit { lit: Lit::Str(file), .. }) => Some(parent.with_file_name(file.value())),
+        _ => None,
+    });
+    let folder = if parent.ends_with("lib.rs") { parent.with_file_name("") } else { parent.with_extension("") };
+    path.unwrap_or_else(|| folder.join(format!("{}.rs", module.ident)))
+}
+
+/// Sorts the items, and removes implementations of traits for types that are not listed.
+fn sort(items: &mut Vec<Item>, types: &BTreeSet<String>) {
     items.retain(|item| match item {
         Item::Impl(item) => item.trait_.is_none() || self_type(item).is_some_and(|name| types.contains(&name)),
         _ => true,
     });
-    let unparse = |item| prettyplease::unparse(&File { shebang: None, attrs: Vec::new(), items: vec![item] });
-    items.into_iter().map(unparse).collect()
-}
-
-fn collect(items: &[Item], into: &mut Vec<Item>) {
-    for item in items {
-        if let Item::Mod(module) = item {
-            let items = module.content.as_ref().filter(|_| !is_test(&module.attrs));
-            collect(items.map_or(&[], |(_, items)| items), into);
-        } else if is_listed(item) {
-            let (mut item, mut strip) = (item.clone(), Strip::default());
-            strip.visit_item_mut(&mut item);
-            if !strip.is_for_tests {
-                into.push(item);
-            }
+    for item in &mut *items {
+        if let Item::Mod(ItemMod { content: Some((_, items)), .. }) = item {
+            sort(items, types);
         }
     }
+    items.sort_by_cached_key(|item| text(vec![item.clone()]));
 }
 
 fn is_listed(item: &Item) -> bool {
@@ -59,7 +96,8 @@ fn is_listed(item: &Item) -> bool {
         | Item::Type(ItemType { vis, .. })
         | Item::Use(ItemUse { vis, .. }) => is_public(vis),
         Item::Impl(item) => item.trait_.is_some() || item.items.iter().any(is_listed_of_type),
-        Item::Macro(item) => item.ident.is_none() && MACROS.iter().any(|name| item.mac.path.is_ident(name)),
+        // Not the definition of a macro.
+        Item::Macro(item) => item.ident.is_none(),
         _ => false,
     }
 }
@@ -83,7 +121,10 @@ struct Strip {
 impl VisitMut for Strip {
     fn visit_attributes_mut(&mut self, attributes: &mut Vec<Attribute>) {
         self.is_for_tests |= is_test(attributes);
-        attributes.retain(|found| ["derive", "non_exhaustive", "repr"].iter().any(|kept| found.path().is_ident(kept)));
+        let kept = ["cfg", "deprecated", "derive", "non_exhaustive", "repr"];
+        // `#[doc(hidden)]`, but not documentation.
+        let is_hidden = |found: &Attribute| found.path().is_ident("doc") && matches!(found.meta, Meta::List(_));
+        attributes.retain(|found| is_hidden(found) || kept.iter().any(|kept| found.path().is_ident(kept)));
     }
 
     fn visit_block_mut(&mut self, block: &mut Block) {
@@ -132,13 +173,6 @@ impl VisitMut for Strip {
 
 fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
-}
-
-fn name_of_type(item: &Item) -> Option<String> {
-    match item {
-        Item::Struct(ItemStruct { ident, .. }) | Item::Enum(ItemEnum { ident, .. }) => Some(ident.to_string()),
-        _ => None,
-    }
 }
 
 fn self_type(item: &ItemImpl) -> Option<String> {
