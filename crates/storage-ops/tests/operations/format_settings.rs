@@ -8,7 +8,7 @@ use os::{Access, NtPath, Open, Options, Os as _, OsError};
 use os_sim::Sim;
 use storage_ops::{Config, FormatVolume, Kind, Node, VolumeId};
 
-use crate::setup::{GIB, MOUNT, NoProbe, failing_once, mount, node_on, ntfs, refused, traced, volume_on};
+use crate::setup::{GIB, MOUNT, NoProbe, failing_once, mount, node_on, ntfs, provider, refused, traced, volume_on};
 
 const FORMAT: &str = "wmi call MSFT_Volume.Format";
 
@@ -100,9 +100,15 @@ fn the_accounts_of_the_settings_may_change_a_new_volume_if_need_be_after_a_retry
     let node = with_fault(&sim, failing_once("set_access_list", OsError::ACCESS_DENIED));
     let error = refused(&node, &FormatVolume { volume }, Kind::PermissionDenied);
     assert!(error.to_string().contains("the access list of its root directory cannot be changed"), "{error}");
+    // An administrator denies one of the accounts what it is about to get.
+    let mut expected = new_list();
+    expected.insert(0, AccessEntry { kind: EntryKind::Deny, ..expected.last().unwrap().clone() });
+    let (os, how) = (sim.process(), Open::existing(Access::WRITE_DAC, Options::DIRECTORY));
+    let root = os.open(&NtPath::volume_root(sim.volume_on(1).unwrap().id), &how).unwrap();
+    root.set_access_list(&expected[..expected.len() - 2]).unwrap();
     for _ in 0..2 {
         node.run(&FormatVolume { volume }).unwrap();
-        assert_eq!(root_list(&sim), new_list());
+        assert_eq!(root_list(&sim), expected);
     }
 }
 
@@ -139,6 +145,17 @@ fn the_access_list_of_a_volume_that_csi_proxy_has_not_formatted_is_left_as_it_is
     let node = Node::new(sim.process(), writers());
     node.run(&FormatVolume { volume }).unwrap();
     node.run(&mount(volume, MOUNT)).unwrap();
+    assert_eq!(root_list(&sim), before);
+}
+
+#[test]
+fn the_access_list_of_a_volume_whose_formatting_has_failed_is_left_as_the_administrator_makes_it() {
+    let (sim, volume) = raw();
+    let fails = Fault::each(|call| call.primitive == FORMAT, When::Before, FaultAction::Return(43005));
+    refused(&with_fault(&sim, fails), &FormatVolume { volume }, Kind::FailedPrecondition);
+    provider(&sim, "SELECT * FROM MSFT_Volume WHERE FileSystemType = 0", "Format", &[]);
+    let before = root_list(&sim);
+    Node::new(sim.process(), writers()).run(&mount(volume, MOUNT)).unwrap();
     assert_eq!(root_list(&sim), before);
 }
 
