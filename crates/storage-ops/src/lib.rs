@@ -66,7 +66,7 @@ mod scheduling;
 mod sync;
 mod types;
 
-pub use config::{Config, Timeouts};
+pub use config::{Config, NewFileSystem, Timeouts};
 pub use error::{Error, Kind, OperationError, OperationResult};
 pub use executor::Executor;
 pub use executor::activity::{ActiveRequest, Activity, LockUse, RequestState};

@@ -6,7 +6,7 @@ use faults::{Fault, FaultAction, Probed, When};
 use os::abi::{AccessEntry, EntryKind};
 use os::{Access, NtPath, Open, Options, Os as _, OsError};
 use os_sim::Sim;
-use storage_ops::{Config, FormatVolume, Kind, Node, VolumeId};
+use storage_ops::{Config, FormatVolume, Kind, NewFileSystem, Node, VolumeId};
 
 use crate::setup::{GIB, MOUNT, NoProbe, failing_once, mount, node_on, ntfs, provider, refused, traced, volume_on};
 
@@ -17,7 +17,7 @@ const WRITER: &str = "S-1-5-93-2-2";
 
 fn refs(allocation_unit: u32) -> Config {
     Config::default().with(|c| {
-        c.format_refs = true;
+        c.format_file_system = NewFileSystem::ReFs;
         c.format_allocation_unit = Some(allocation_unit);
     })
 }

@@ -111,7 +111,7 @@ fn formatted_by_a_dead_daemon() -> Sim {
 fn with_other_format() -> Config {
     let format_writers = vec![WRITER.parse().expect("a SID")];
     Config::default().with(|c| {
-        c.format_refs = true;
+        c.format_file_system = storage_ops::NewFileSystem::ReFs;
         c.format_allocation_unit = Some(65536);
         c.format_writers = format_writers;
     })
