@@ -89,7 +89,7 @@ fn new_disk(node: &dyn TestNode, kind: DiskKind) {
     let volume = own.volume();
     assert!(!own.run(&IsVolumeFormatted { volume }), "a new volume is not formatted");
     for _ in 0..2 {
-        own.run(&FormatVolume { volume });
+        own.run(&FormatVolume::new(volume));
         assert!(own.run(&IsVolumeFormatted { volume }), "the volume is formatted");
     }
     let (staging, target) = (own.path("staging"), own.path("target"));
@@ -118,7 +118,7 @@ fn grown_disk(node: &dyn TestNode) {
     let before = own.run(&GetVolumeStats { volume }).total;
     let size = before + (512 << 20);
     for (size, least) in [(size, size - (64 << 20)), (0, 3 * before)] {
-        own.run(&ResizeVolume { target: ResizeTarget::Volume(volume), size });
+        own.run(&ResizeVolume::new(ResizeTarget::Volume(volume), size));
         let total = own.run(&GetVolumeStats { volume }).total;
         assert!(total > least, "{total} bytes of at least {least}");
     }

@@ -51,7 +51,7 @@ async fn stage(executor: &Arc<Executor>, serial: &str, staging: &HostPath) -> Re
     let volumes = executor.run(ListVolumesOnDisk { disk, partition: 0 }).await?;
     let [volume] = volumes[..] else { return Err(format!("{disk} has {} volumes", volumes.len()).into()) };
     if !executor.run(IsVolumeFormatted { volume }).await? {
-        executor.run(FormatVolume { volume }).await?;
+        executor.run(FormatVolume::new(volume)).await?;
     }
     executor.run(Mkdir { path: staging.clone(), context: None }).await?;
     executor.run(MountVolume { volume, target: staging.clone() }).await?;

@@ -29,6 +29,7 @@ const OPEN_FOR_ACCESS_LIST: Open =
 /// Formats a volume with NTFS, or as [`Config`](crate::Config) says. Succeeds without a change if the volume already has
 /// NTFS or the file system of the configuration; another file system is an error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct FormatVolume {
     /// The volume.
     pub volume: VolumeId,
@@ -63,6 +64,11 @@ impl Operation for FormatVolume {
 }
 
 impl FormatVolume {
+    /// Creates the operation.
+    pub fn new(volume: VolumeId) -> Self {
+        Self { volume }
+    }
+
     fn format(&self, run: Run<'_>) -> RunResult<()> {
         match caught(msft_storage::format(run, self.volume, || self.needs_format(run)))? {
             // Formatting may still be running, so the disk stays locked for as long as formatting may take.

@@ -31,6 +31,7 @@ pub enum ResizeTarget {
 /// Grows a volume and its partition. Succeeds without a change if the volume is already large enough; never shrinks it. A
 /// volume that the node itself uses is not grown.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct ResizeVolume {
     /// The volume.
     pub target: ResizeTarget,
@@ -98,6 +99,11 @@ impl Operation for ResizeVolume {
 }
 
 impl ResizeVolume {
+    /// Creates the operation.
+    pub fn new(target: ResizeTarget, size: u64) -> Self {
+        Self { target, size }
+    }
+
     /// Returns the size to which the partition is to grow in bytes, or `None` if it is large enough.
     ///
     /// The partition table decides. `GetSupportedSize` of the storage provider also determines the smallest size, for which
