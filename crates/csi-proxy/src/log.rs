@@ -31,7 +31,7 @@ use rate::{Output, RateLimit};
 use rotation::RotatingFile;
 
 /// The crates of this workspace, by the prefixes of their events' targets.
-const OURS: [&str; 4] = ["csi_proxy", "server", "storage_ops", "transport"];
+const OURS: [&str; 3] = ["csi_proxy", "server", "storage_ops"];
 
 static RATE: LazyLock<RateLimit> = LazyLock::new(RateLimit::default);
 

@@ -124,11 +124,7 @@ pub async fn until<L: Listener>(
         let files = env::current_exe().ok().into_iter().chain(file.clone()).chain(folder.clone());
         config.node_paths.extend(files.filter_map(|file| drive_of(&absolute(file).ok()?)));
     }
-    let node = Arc::new(Node::new(os, config));
-    node.begin_smb_record();
-    node.test_path_lookup();
-    node.check_working_directories()?;
-    let executor = Arc::new(Executor::new(node));
+    let executor = Arc::new(Executor::new(Arc::new(Node::start(os, config)?)));
     let server = Server::new(executor, limits(flags));
     let http_listeners = HttpListener::bind_all(&flags.metrics_addresses).await?;
     let Endpoints { location, bind, services } = endpoints;

@@ -6,7 +6,6 @@
 
 pub(crate) mod boxed_service;
 pub(crate) mod call;
-pub(crate) mod code;
 pub(crate) mod convert;
 pub(crate) mod disk;
 pub(crate) mod endpoint_spec;

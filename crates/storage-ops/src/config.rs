@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use os::abi::Sid;
 
+use crate::error::{OperationError, OperationResult};
 use crate::types::{AllowedPortal, HostPath, ServiceName, SmbServer};
 
 /// The settings that an administrator can change. A setting may be added in any release: begin with the default.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own, and all combinations are valid")]
 pub struct Config {
     /// Kubelet's directory, always a working directory. The volume RPCs and IsSymlink resolve paths without a drive on
     /// its drive.
@@ -36,14 +36,24 @@ pub struct Config {
     pub smb_servers: Option<Vec<SmbServer>>,
     /// If set, the only iSCSI target portals that may be added, contacted and removed.
     pub iscsi_portals: Option<Vec<AllowedPortal>>,
-    /// Whether raw volumes are formatted with ReFS instead of NTFS.
-    pub format_refs: bool,
+    /// The file system with which raw volumes are formatted.
+    pub format_file_system: NewFileSystem,
     /// The allocation unit size in bytes with which raw volumes are formatted. If not set, Windows chooses it.
     pub format_allocation_unit: Option<u32>,
-    /// Accounts that are granted the right to change everything on a volume when it is formatted.
+    /// Accounts that are granted the right "modify" on a volume when it is formatted.
     pub format_writers: Vec<Sid>,
     /// How long to wait for Windows.
     pub timeouts: Timeouts,
+}
+
+/// A file system with which raw volumes are formatted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NewFileSystem {
+    /// NTFS.
+    Ntfs,
+    /// ReFS.
+    ReFs,
 }
 
 /// How long operations wait for Windows. docs/limits.md lists all time limits, those of calls among them.
@@ -99,7 +109,7 @@ impl Default for Config {
             services: None,
             smb_servers: None,
             iscsi_portals: None,
-            format_refs: false,
+            format_file_system: NewFileSystem::Ntfs,
             format_allocation_unit: None,
             format_writers: Vec::new(),
             timeouts: Timeouts::default(),
@@ -117,6 +127,20 @@ impl Config {
 
     /// Returns the name of the file system with which raw volumes are formatted.
     pub(crate) fn new_file_system(&self) -> &'static str {
-        if self.format_refs { "ReFS" } else { "NTFS" }
+        match self.format_file_system {
+            NewFileSystem::Ntfs => "NTFS",
+            NewFileSystem::ReFs => "ReFS",
+        }
+    }
+
+    /// Checks that the file system of new volumes can have their allocation unit size.
+    pub fn check_allocation_unit(&self) -> OperationResult<()> {
+        let (name, size) = (self.new_file_system(), self.format_allocation_unit.unwrap_or(4096));
+        let is_possible = match self.format_file_system {
+            NewFileSystem::Ntfs => size.is_power_of_two() && (512..=2 << 20).contains(&size),
+            NewFileSystem::ReFs => [4096, 65536].contains(&size),
+        };
+        let refusal = || OperationError::invalid(format!("{name} has no allocation units of {size} bytes"));
+        is_possible.then_some(()).ok_or_else(refusal)
     }
 }

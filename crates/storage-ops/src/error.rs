@@ -7,32 +7,42 @@ use std::fmt;
 
 use os::OsError;
 
-/// What the caller can conclude from an error.
+/// What the caller can conclude from an error. The number of each kind is that of its gRPC code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
     /// The request is not valid and never succeeds unchanged.
-    InvalidArgument,
+    InvalidArgument = 3,
     /// An object that the request names does not exist.
-    NotFound,
+    NotFound = 5,
     /// Another object with that name already exists.
-    AlreadyExists,
+    AlreadyExists = 6,
     /// The state of the node does not allow the operation; change the state first.
-    FailedPrecondition,
+    FailedPrecondition = 9,
     /// Windows or a server denied the access, the path is outside the working directories, or the object is not on a
     /// list of the administrator.
-    PermissionDenied,
+    PermissionDenied = 7,
     /// Another process is changing or using the object, or the operation stopped before it was complete; repeat the request.
-    Busy,
+    Busy = 10, // Aborted
     /// The operation was started and is still running; repeat the request to wait for it.
-    StillRunning,
+    StillRunning = 4, // DeadlineExceeded
     /// The operation was not started: no thread or WMI connection was available, or a disk or every storage port did
     /// not answer. Try again later.
-    Unavailable,
+    Unavailable = 14,
     /// The operation was not started because every caller cancelled.
-    Cancelled,
+    Cancelled = 1,
     /// A defect in csi-proxy, or an unexpected error from Windows.
-    Internal,
+    Internal = 13,
+}
+
+impl Kind {
+    /// Returns the number of the gRPC code with which a driver reports the error.
+    ///
+    /// Kubelet assumes that an operation may still be running after Cancelled, DeadlineExceeded, Unavailable, Aborted or
+    /// ResourceExhausted, and that it has ended after any other code.
+    pub fn grpc_code(self) -> i32 {
+        self as i32
+    }
 }
 
 /// The reason why a part of an operation failed.

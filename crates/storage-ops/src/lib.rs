@@ -1,32 +1,11 @@
-//! The storage operations of a Windows node.
+#![doc = include_str!("../README.md")]
 //!
-//! Each operation is a value that holds its arguments; a [`Node`] runs it. The crate does not depend on gRPC: a driver
-//! in a HostProcess container, which has the required privileges, can link it and call it directly.
+//! # Operations
 //!
-//! ```
-//! use storage_ops::{Config, HostPath, ListVolumesOnDisk, MountVolume, Node, PartitionDisk};
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let sim = os_sim::node().disk(1 << 30).dir(r"C:\var\lib\kubelet\plugins\mine").build();
-//! // On Windows: `let os = Arc::new(os_win32::Windows::new());`
-//! let os = sim.process();
-//! let node = Node::new(os, Config::default());
-//!
-//! let disk = storage_ops::DiskNumber(1);
-//! node.run(&PartitionDisk { disk })?;
-//! let volume = node.run(&ListVolumesOnDisk { disk, partition: 0 })?[0];
-//! if !node.run(&storage_ops::IsVolumeFormatted { volume })? {
-//!     node.run(&storage_ops::FormatVolume { volume })?;
-//! }
-//! let target = HostPath::parse(r"C:\var\lib\kubelet\plugins\mine")?;
-//! node.run(&MountVolume { volume, target })?;
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! Operations on the same object run one after the other. Equal operations that are requested through an [`Executor`]
-//! at the same time may share one result. All operations are idempotent: they succeed without a change if the node is
-//! already in the requested state. Before a change that could destroy data, the state is read again under the lock. If
-//! the state cannot be determined, the operation fails.
+//! Each operation is a value that holds its arguments; a [`Node`] runs it. Operations on the same object run one after the
+//! other. Equal operations that are requested through an [`Executor`] at the same time may share one result. All operations
+//! are idempotent: they succeed without a change if the node is already in the requested state. Before a change that could
+//! destroy data, the state is read again under the lock. If the state cannot be determined, the operation fails.
 //!
 //! # Layers
 //!
@@ -66,7 +45,7 @@ mod scheduling;
 mod sync;
 mod types;
 
-pub use config::{Config, Timeouts};
+pub use config::{Config, NewFileSystem, Timeouts};
 pub use error::{Error, Kind, OperationError, OperationResult};
 pub use executor::Executor;
 pub use executor::activity::{ActiveRequest, Activity, LockUse, RequestState};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use os::Os;
 
 use crate::config::Config;
+use crate::error::{OperationError, OperationResult};
 use crate::host::Host;
 use crate::host::fallback::FallbackCount;
 use crate::host::wmi_calls::WmiCallCount;
@@ -32,7 +33,30 @@ pub struct Node {
 }
 
 impl Node {
-    /// Creates a node that calls `os`.
+    /// Creates a node that calls `os`, and prepares it as a daemon or driver does once, before its first operation:
+    ///
+    /// - Refuses an allocation unit size that the file system of new volumes cannot have.
+    /// - Begins the record of the SMB mappings that are made since Windows started. Without the record, a mapping from before
+    ///   the start of Windows is not recognized as one. If the record cannot be written, that is logged.
+    /// - Tests whether Windows looks up a whole path without following a link in it. If not, paths are opened component by
+    ///   component.
+    /// - Refuses a working directory that lies in another one, or behind a link in another one, unless the texts of their paths
+    ///   show that: drivers may replace what lies there, and paths in the directory would then lead elsewhere.
+    ///
+    /// Errors: which setting to change.
+    pub fn start(os: Arc<dyn Os>, config: Config) -> OperationResult<Self> {
+        config.check_allocation_unit()?;
+        let node = Self::new(os, config);
+        MappingRecord::begin(&node.host);
+        node.test_path_lookup();
+        let Some((inner, outer)) = node.directories.nested_by_links(node.host.os()) else { return Ok(node) };
+        Err(OperationError::invalid(format!(
+            "the working directory {inner} lies in the working directory {outer}, or a link on the way to it does, and drivers \
+             could replace it; name {inner} by its path below {outer}, or the target of the link"
+        )))
+    }
+
+    /// Creates a node that calls `os`, without what [`Self::start`] does: for tests.
     pub fn new(os: Arc<dyn Os>, config: Config) -> Self {
         let directories = WorkingDirectories::new(&config);
         let host = Host::new(os, config.timeouts);
@@ -67,33 +91,12 @@ impl Node {
         self.host.wmi_calls.counts()
     }
 
-    /// Begins the record of the SMB mappings that are made since Windows started. A daemon calls this when it starts.
+    /// Tests whether Windows looks up a whole path without following a link in it, as [`Self::start`] does: for tests.
     ///
-    /// Without the call, a mapping from before the start of Windows is not recognized as one. Does not fail: if the record
-    /// cannot be written, that is logged.
-    pub fn begin_smb_record(&self) {
-        MappingRecord::begin(&self.host);
-    }
-
-    /// Tests whether Windows looks up a whole path without following a link in it. A daemon calls this when it starts.
-    ///
-    /// Without the call, and if Windows does not, paths are opened component by component. Changes nothing and does not
-    /// fail: if the answer is not certain, it is no.
+    /// Changes nothing and does not fail: if the answer is not certain, it is no.
+    #[doc(hidden)]
     pub fn test_path_lookup(&self) {
         self.directories.lookup().test(&self.host);
-    }
-
-    /// Checks that no working directory, and no link on the way to one, lies in another working directory, unless the texts of
-    /// their paths show that: drivers may replace what lies there, and paths in the directory would then lead elsewhere. A
-    /// daemon calls this when it starts, and does not serve if it fails.
-    ///
-    /// Errors: which two directories are to be named differently.
-    pub fn check_working_directories(&self) -> Result<(), String> {
-        let Some((inner, outer)) = self.directories.nested_by_links(self.host.os()) else { return Ok(()) };
-        Err(format!(
-            "the working directory {inner} lies in the working directory {outer}, or a link on the way to it does, and drivers \
-             could replace it; name {inner} by its path below {outer}, or the target of the link"
-        ))
     }
 
     /// Returns the number of handles that stay open while no operation runs.

@@ -61,6 +61,7 @@ pub struct DiskIds {
 
 /// The purpose that a request of an old API version states for a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum PathContext {
     /// The path is in the directory of a plugin.
     Plugin,

@@ -69,9 +69,9 @@ impl CorruptedNode {
             let _ = self.node.run(&PartitionDisk { disk });
             let _ = self.node.run(&ListVolumesOnDisk { disk, partition: 2 });
         }
-        let _ = self.node.run(&FormatVolume { volume });
-        let _ = self.node.run(&ResizeVolume { target: ResizeTarget::Volume(volume), size: 0 });
-        let _ = self.node.run(&ResizeVolume { target: ResizeTarget::Volume(volume), size: 3 << 29 });
+        let _ = self.node.run(&FormatVolume::new(volume));
+        let _ = self.node.run(&ResizeVolume::new(ResizeTarget::Volume(volume), 0));
+        let _ = self.node.run(&ResizeVolume::new(ResizeTarget::Volume(volume), 3 << 29));
         let _ = self.node.run(&UnmountVolume { volume, target: target.clone() });
         let _ = self.node.run(&MountVolume { volume, target });
     }
@@ -171,7 +171,7 @@ pub(crate) fn file_system(bytes: &[u8]) {
         assert!(stats.used <= stats.total);
     }
     let _ = corrupted.node.run(&IsVolumeFormatted { volume });
-    let _ = corrupted.node.run(&ResizeVolume { target: ResizeTarget::Volume(volume), size: 0 });
+    let _ = corrupted.node.run(&ResizeVolume::new(ResizeTarget::Volume(volume), 0));
     corrupted.assert_nothing_destroyed();
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn content(bytes: &[u8]) {
     let raw = corrupted.sim.volume_on(3).expect("disk 3 has a volume").name();
     let volume = VolumeId::parse(&raw).expect("a volume has a name");
     let formatted = corrupted.node.run(&IsVolumeFormatted { volume });
-    let outcome = corrupted.node.run(&FormatVolume { volume });
+    let outcome = corrupted.node.run(&FormatVolume::new(volume));
     match formatted {
         Ok(formatted) => assert!(!formatted && outcome.is_ok() && formats() == 1, "{outcome:?}"),
         Err(_) => assert!(outcome.is_err() && formats() == 0, "a volume in an unknown state was formatted"),

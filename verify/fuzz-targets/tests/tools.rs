@@ -183,7 +183,7 @@ fn taken_for_raw(program: &Path, arguments: &[&str]) -> bool {
     let volume = VolumeId::parse(&sim.volume_on(1).expect("a volume").name()).expect("its name");
     let node = Node::new(Arc::new(CorruptingOs::new(sim.process(), Corruption::Content, &content)), Config::default());
     let unformatted = node.run(&IsVolumeFormatted { volume }).is_ok_and(|formatted| !formatted);
-    assert_eq!(node.run(&FormatVolume { volume }).is_ok(), unformatted, "FormatVolume and IsVolumeFormatted disagree");
+    assert_eq!(node.run(&FormatVolume::new(volume)).is_ok(), unformatted, "the operations disagree");
     unformatted
 }
 

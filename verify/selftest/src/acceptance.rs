@@ -83,7 +83,7 @@ fn new_disk(node: &dyn TestNode, kind: DiskKind) {
     let volume = own.volume();
     assert!(!own.run(&IsVolumeFormatted { volume }), "a new volume is not formatted");
     for _ in 0..2 {
-        own.run(&FormatVolume { volume });
+        own.run(&FormatVolume::new(volume));
         assert!(own.run(&IsVolumeFormatted { volume }), "the volume is formatted");
     }
     let (staging, target) = (own.path("staging"), own.path("target"));
@@ -111,7 +111,7 @@ fn grown_disk(node: &dyn TestNode) {
     let volume = own.volume();
     let before = own.run(&GetVolumeStats { volume }).total;
     for (size, least) in [(before + (512 << 20), before + (448 << 20)), (0, before + (2 << 30))] {
-        own.run(&ResizeVolume { target: ResizeTarget::Volume(volume), size });
+        own.run(&ResizeVolume::new(ResizeTarget::Volume(volume), size));
         let total = own.run(&GetVolumeStats { volume }).total;
         assert!(total > least, "{total} bytes of at least {least}");
     }

@@ -80,10 +80,10 @@ fn request(rng: &mut Rng, sim: &Sim) -> Box<dyn Request> {
         3 => boxed(SetDiskState { disk, online: false }),
         4 => boxed(ListVolumesOnDisk { disk, partition: 0 }),
         5 => boxed(IsVolumeFormatted { volume: on_it }),
-        6 | 7 => boxed(FormatVolume { volume: on_it }),
+        6 | 7 => boxed(FormatVolume::new(on_it)),
         8 | 9 => boxed(MountVolume { volume: on_it, target: at }),
         10 => boxed(UnmountVolume { volume: on_it, target: at }),
-        11 => boxed(ResizeVolume { target: ResizeTarget::Volume(on_it), size: 0 }),
+        11 => boxed(ResizeVolume::new(ResizeTarget::Volume(on_it), 0)),
         12 => boxed(Mkdir { path: at, context: None }),
         13 => boxed(Rmdir { path: at, context: None, force: true }),
         14 => boxed(RmdirContents { path: at }),
@@ -223,13 +223,13 @@ fn use_disk(sim: &Sim, node: &Node, number: u32) -> Result<(), Box<dyn std::erro
     node.run(&SetDiskState { disk, online: true })?;
     let volume = *node.run(&ListVolumesOnDisk { disk, partition: 0 })?.first().ok_or("no volume found")?;
     if !node.run(&IsVolumeFormatted { volume })? {
-        node.run(&FormatVolume { volume })?;
+        node.run(&FormatVolume::new(volume))?;
     }
     let target = format!(r"C:\var\lib\kubelet\plugins\disk{number}");
     node.run(&Mkdir { path: path(&target), context: None })?;
     node.run(&MountVolume { volume, target: path(&target) })?;
     sim.external().write(&format!(r"{target}\file"), b"1")?;
-    node.run(&ResizeVolume { target: ResizeTarget::Volume(volume), size: 0 })?;
+    node.run(&ResizeVolume::new(ResizeTarget::Volume(volume), 0))?;
     node.run(&UnmountVolume { volume, target: path(&target) })?;
     node.run(&Rmdir { path: path(&target), context: None, force: false })?;
     Ok(())

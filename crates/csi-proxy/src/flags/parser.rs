@@ -79,7 +79,7 @@ impl<T: Default + AsMut<Flags>> Program<T> {
                 let shared = flags.as_mut();
                 let value = read(flag, shared, value, &mut arguments)?;
                 shared.show(flag.name, flag.kind, value);
-                if is_without_effect(name) {
+                if flag.help.is_empty() {
                     shared.without_effect.push(flag.name);
                 }
             } else if matches!(name, "h" | "help") {
@@ -89,6 +89,11 @@ impl<T: Default + AsMut<Flags>> Program<T> {
             }
         }
         let shared = flags.as_mut();
+        // Another flag chooses the file system.
+        if let Err(why) = shared.node.check_allocation_unit() {
+            let size = shared.node.format_allocation_unit.unwrap_or_default();
+            return Err(FlagError::BadValue("format-allocation-unit", size.to_string(), why.to_string()));
+        }
         shared.shown.values.sort_unstable();
         shared.log.file = shared.log.file_in_folder(self.name);
         if shared.log.folder.is_some() && shared.log.file.is_none() {
@@ -115,10 +120,6 @@ fn set_defaults<T>(sections: &'static [Section<T>], flags: &mut T) {
 fn shown<T>(sections: &'static [Section<T>]) -> impl Iterator<Item = (&'static str, String)> {
     let effective = sections.iter().filter(|section| section.title != WITHOUT_EFFECT).flat_map(|section| section.flags);
     effective.map(|flag| (flag.name, flag.default.to_owned()))
-}
-
-fn is_without_effect(name: &str) -> bool {
-    TABLE.iter().any(|section| section.title == WITHOUT_EFFECT && section.flags.iter().any(|flag| flag.name == name))
 }
 
 impl Flags {

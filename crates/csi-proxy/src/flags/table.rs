@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::Group;
-use storage_ops::{AllowedPortal, HostPath, OperationResult, ServiceName, Sid, SmbServer};
+use storage_ops::{AllowedPortal, HostPath, NewFileSystem, OperationResult, ServiceName, Sid, SmbServer};
 use tracing::Level;
 
 use super::{Flag, Kind, Section};
@@ -65,20 +65,23 @@ pub static TABLE: [Section; 5] = [
                 kind: Kind::Value("NAME"),
                 default: "NTFS",
                 help: "File system that FormatVolume gives a raw volume: NTFS or ReFS.",
-                set: |flags, text| either(text, "NTFS", "ReFS").map(|refs| flags.node.format_refs = refs),
+                set: |flags, text| {
+                    let of = |is_refs| if is_refs { NewFileSystem::ReFs } else { NewFileSystem::Ntfs };
+                    either(text, "NTFS", "ReFS").map(|is_refs| flags.node.format_file_system = of(is_refs))
+                },
             },
             Flag {
                 name: "format-allocation-unit",
                 kind: Kind::Value("BYTES"),
                 default: "",
                 help: "Allocation unit size: a power of two from 512 to 2097152, for ReFS 4096 or 65536. Default: Windows chooses.",
-                set: |flags, text| optional(text, allocation_unit).map(|size| flags.node.format_allocation_unit = size),
+                set: |flags, text| optional(text, number).map(|size| flags.node.format_allocation_unit = size),
             },
             Flag {
                 name: "format-writer-sid",
                 kind: Kind::Values("SID"),
                 default: "",
-                help: "Let the account with this SID change everything on new volumes, such as S-1-5-93-2-2 (ContainerUser).",
+                help: "Grant the account with this SID the right Modify on new volumes, for example S-1-5-93-2-2 (ContainerUser).",
                 set: |flags, text| sid(text).map(|sid| flags.node.format_writers.push(sid)),
             },
             Flag {
@@ -328,12 +331,6 @@ fn positive<N: TryFrom<u64> + PartialOrd + From<u8>>(text: &str) -> Result<N, St
         .ok()
         .filter(|limit| *limit >= N::from(1))
         .ok_or_else(|| "expected a whole number of at least 1".to_owned())
-}
-
-/// Parses a size that NTFS can have. Windows refuses a size that does not suit the volume.
-fn allocation_unit(text: &str) -> Result<u32, String> {
-    let size = number::<u32>(text).ok().filter(|size| size.is_power_of_two() && (512..=2 << 20).contains(size));
-    size.ok_or_else(|| "expected a power of two from 512 to 2097152".to_owned())
 }
 
 fn sid(text: &str) -> Result<Sid, String> {

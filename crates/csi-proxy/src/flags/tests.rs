@@ -159,7 +159,11 @@ fn an_invalid_command_line_is_refused_in_one_sentence() {
         (&["-format-file-system=FAT32"], "invalid value 'FAT32' for flag -format-file-system: expected NTFS or ReFS"),
         (
             &["-format-allocation-unit=5000"],
-            "invalid value '5000' for flag -format-allocation-unit: expected a power of two from 512 to 2097152",
+            "invalid value '5000' for flag -format-allocation-unit: NTFS has no allocation units of 5000 bytes",
+        ),
+        (
+            &["-format-allocation-unit=8192", "-format-file-system=ReFS"],
+            "invalid value '8192' for flag -format-allocation-unit: ReFS has no allocation units of 8192 bytes",
         ),
         (
             &["-format-writer-sid=Users"],

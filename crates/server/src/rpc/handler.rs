@@ -8,12 +8,11 @@ use std::pin::Pin;
 use api::GROUP_VERSIONS;
 use bytes::Bytes;
 use prost::Message;
-use storage_ops::{Call, Coalesce, Operation};
+use storage_ops::{Call, Coalesce, Error, Operation};
 use tonic::Status;
 use tracing::{Level, Span};
 
 use crate::admission::connections::calls::{InFlightCall, WaitingCall};
-use crate::rpc::code::status;
 use crate::rpc::convert::{IntoOperation, IntoResponse};
 use crate::rpc::message;
 use crate::server_state::ServerState;
@@ -25,6 +24,12 @@ pub(crate) type Outcome = Result<Bytes, Status>;
 pub(crate) type Handler = for<'a> fn(&'a ServerState, &'a InFlightCall, Call, Bytes) -> HandlerFuture<'a>;
 
 pub(crate) type HandlerFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+
+/// Returns the status of a failed operation. `storage_ops` decides the code: by the Windows code in general, and in an operation
+/// that knows more about the failure.
+fn status(error: &Error) -> Status {
+    Status::new(error.kind().grpc_code().into(), error.to_string())
+}
 
 /// Answers a call of an RPC with the request `Q` and the response `M`.
 pub(crate) fn handle<'a, Q, M>(
@@ -91,4 +96,31 @@ api::for_each_rpc!(handlers);
 /// Returns the handlers of the RPCs of the group-version at this place in `GROUP_VERSIONS`, in the order of its `rpcs`.
 pub(crate) fn of_row(row: usize) -> &'static [RpcHandler] {
     HANDLERS[row]
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_ops::Kind;
+    use tonic::Code;
+
+    #[test]
+    fn contract_07_only_an_operation_that_may_still_run_has_a_code_that_implies_it() {
+        for (kind, expected, may_still_run) in [
+            (Kind::InvalidArgument, Code::InvalidArgument, false),
+            (Kind::NotFound, Code::NotFound, false),
+            (Kind::AlreadyExists, Code::AlreadyExists, false),
+            (Kind::FailedPrecondition, Code::FailedPrecondition, false),
+            (Kind::PermissionDenied, Code::PermissionDenied, false),
+            (Kind::Busy, Code::Aborted, true),
+            (Kind::StillRunning, Code::DeadlineExceeded, true),
+            (Kind::Unavailable, Code::Unavailable, true),
+            (Kind::Cancelled, Code::Cancelled, true),
+            (Kind::Internal, Code::Internal, false),
+        ] {
+            assert_eq!(Code::from_i32(kind.grpc_code()), expected);
+            let means_so =
+                [Code::Cancelled, Code::DeadlineExceeded, Code::Unavailable, Code::Aborted, Code::ResourceExhausted];
+            assert_eq!(means_so.contains(&expected), may_still_run, "{kind:?}");
+        }
+    }
 }

@@ -87,7 +87,7 @@ impl IntoOperation for v1::FormatVolumeRequest {
     type Operation = FormatVolume;
 
     fn operation(self, _: &Config) -> OperationResult<FormatVolume> {
-        Ok(FormatVolume { volume: VolumeId::parse(&self.volume_id)? })
+        Ok(FormatVolume::new(VolumeId::parse(&self.volume_id)?))
     }
 }
 
@@ -108,7 +108,7 @@ impl IntoOperation for v1::ResizeVolumeRequest {
 
     fn operation(self, _: &Config) -> OperationResult<ResizeVolume> {
         let size = size(self.size_bytes)?;
-        Ok(ResizeVolume { target: resize_target(&self.volume_id)?, size })
+        Ok(ResizeVolume::new(resize_target(&self.volume_id)?, size))
     }
 }
 
@@ -117,7 +117,7 @@ impl IntoOperation for v1beta1::ResizeVolumeRequest {
 
     fn operation(self, _: &Config) -> OperationResult<ResizeVolume> {
         let size = size(self.size)?;
-        Ok(ResizeVolume { target: resize_target(&self.volume_id)?, size })
+        Ok(ResizeVolume::new(resize_target(&self.volume_id)?, size))
     }
 }
 

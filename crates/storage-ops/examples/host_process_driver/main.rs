@@ -10,10 +10,11 @@
 //!     cargo run -p csi-proxy-storage-ops --example host_process_driver
 
 use std::error::Error;
+use std::sync::Arc;
 
 use storage_ops::{
-    Config, FormatVolume, HostPath, IsVolumeFormatted, Kind, ListDiskIds, ListVolumesOnDisk, Mkdir, MountVolume, Node,
-    PartitionDisk, Rescan, SetDiskState, UnmountVolume, VolumeId,
+    Config, Executor, FormatVolume, HostPath, IsVolumeFormatted, Kind, ListDiskIds, ListVolumesOnDisk, Mkdir,
+    MountVolume, Node, PartitionDisk, Rescan, SetDiskState, UnmountVolume, VolumeId,
 };
 
 #[cfg(windows)]
@@ -33,40 +34,49 @@ mod imp {
     }
 }
 
+/// Returns the gRPC code with which the driver answers kubelet.
+fn grpc_code(error: &(dyn Error + 'static)) -> i32 {
+    error.downcast_ref().map_or(Kind::Internal, storage_ops::Error::kind).grpc_code()
+}
+
 /// NodeStageVolume: repeating it is harmless, as CSI requires.
-fn stage(node: &Node, serial: &str, staging: &HostPath) -> Result<VolumeId, Box<dyn Error>> {
-    node.run(&Rescan)?;
-    let disks = node.run(&ListDiskIds)?;
-    let (&disk, _) = disks.iter().find(|(_, ids)| ids.serial.trim() == serial).ok_or("the disk is not attached")?;
-    node.run(&SetDiskState { disk, online: true })?;
-    node.run(&PartitionDisk { disk })?;
-    let volumes = node.run(&ListVolumesOnDisk { disk, partition: 0 })?;
-    let &volume = volumes.first().ok_or("the disk has no volume")?;
-    if !node.run(&IsVolumeFormatted { volume })? {
-        node.run(&FormatVolume { volume })?;
+async fn stage(executor: &Arc<Executor>, serial: &str, staging: &HostPath) -> Result<VolumeId, Box<dyn Error>> {
+    executor.run(Rescan).await?;
+    // Exactly one disk: any other would lose its data.
+    let ids = executor.run(ListDiskIds).await?;
+    let found: Vec<_> = ids.iter().filter(|(_, ids)| ids.serial.trim() == serial).collect();
+    let [(&disk, _)] = found[..] else { return Err(format!("{} disks have that serial number", found.len()).into()) };
+    executor.run(SetDiskState { disk, online: true }).await?;
+    executor.run(PartitionDisk { disk }).await?;
+    let volumes = executor.run(ListVolumesOnDisk { disk, partition: 0 }).await?;
+    let [volume] = volumes[..] else { return Err(format!("{disk} has {} volumes", volumes.len()).into()) };
+    if !executor.run(IsVolumeFormatted { volume }).await? {
+        executor.run(FormatVolume::new(volume)).await?;
     }
-    node.run(&Mkdir { path: staging.clone(), context: None })?;
-    node.run(&MountVolume { volume, target: staging.clone() })?;
+    executor.run(Mkdir { path: staging.clone(), context: None }).await?;
+    executor.run(MountVolume { volume, target: staging.clone() }).await?;
     Ok(volume)
 }
 
 /// NodeUnstageVolume.
-fn unstage(node: &Node, volume: VolumeId, staging: &HostPath) -> Result<(), Box<dyn Error>> {
-    match node.run(&UnmountVolume { volume, target: staging.clone() }) {
+async fn unstage(executor: &Arc<Executor>, volume: VolumeId, target: HostPath) -> Result<(), Box<dyn Error>> {
+    match executor.run(UnmountVolume { volume, target }).await {
         // The disk is already detached.
         Err(error) if error.kind() == Kind::NotFound => Ok(()),
         result => Ok(result?),
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
     let (os, arguments) = imp::node();
     let [serial, staging] = &arguments[..] else { return Err("give a serial number and a path".into()) };
-    let node = Node::new(os, Config::default());
+    let executor = Arc::new(Executor::new(Arc::new(Node::start(os, Config::default())?)));
     let staging = HostPath::parse(staging)?;
-    let volume = stage(&node, serial, &staging)?;
+    let staged = stage(&executor, serial, &staging).await;
+    let volume = staged.inspect_err(|error| println!("the answer to kubelet has the code {}", grpc_code(&**error)))?;
     println!("{volume} is mounted at {staging}");
-    unstage(&node, volume, &staging)
+    unstage(&executor, volume, staging).await
 }
 
 #[cfg(test)]

@@ -47,10 +47,13 @@ const TEMPORARY: [OsError; 6] = [
     code::VOLUME_READ_ONLY,
 ];
 
-/// The registry key, below `HKEY_LOCAL_MACHINE`, of the volumes whose formatting has begun and whose root directory has not
-/// been given its access list. Windows goes on formatting if the daemon ends meanwhile, and a driver that then finds the
-/// volume formatted does not call FormatVolume again. The key is volatile: it outlives the daemon and not Windows.
-pub(crate) const BEING_FORMATTED: &str = r"SOFTWARE\csi-proxy\VolumesBeingFormatted";
+/// Returns the registry key below `HKEY_LOCAL_MACHINE`, and its value, that record that the formatting of a volume has begun
+/// and its root directory has not been given its access list. Windows goes on formatting if the daemon ends meanwhile, and a
+/// driver that then finds the volume formatted does not call FormatVolume again. The key is volatile: it outlives the daemon
+/// and not Windows.
+pub(crate) fn record_of(volume: VolumeId) -> (U16String, U16String) {
+    (U16String::from_str(r"SOFTWARE\csi-proxy\VolumesBeingFormatted"), volume.to_windows())
+}
 
 /// Calls a method that changes a disk, or a partition of it.
 fn change(
@@ -301,7 +304,8 @@ pub(crate) fn format(run: Run<'_>, id: VolumeId, needs_format: impl Fn() -> RunR
         }
         if !config.format_writers.is_empty() {
             run.begin_mutation()?;
-            run.os().set_volatile_text(&U16String::from_str(BEING_FORMATTED), &id.to_windows(), &U16String::new())?;
+            let (key, name) = record_of(id);
+            run.os().set_volatile_text(&key, &name, &U16String::new())?;
         }
         match invoke(run, &instance.path, "Format", &arguments, run.timeouts().format) {
             Err(error) if error.code.is_some_and(|code| TEMPORARY.contains(&code)) => {

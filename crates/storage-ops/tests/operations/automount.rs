@@ -39,7 +39,7 @@ fn contract_18_the_volume_of_a_new_partition_is_brought_online() {
             node.run(&PARTITION).unwrap();
             let volume = volume_on(&node, 1);
             assert_eq!(node.run(&IsVolumeFormatted { volume }), Ok(false));
-            node.run(&FormatVolume { volume }).unwrap();
+            node.run(&FormatVolume::new(volume)).unwrap();
             node.run(&mount(volume, r"\v")).unwrap();
             assert!(is_online(&sim) && sim.volume_on(1).unwrap().formats == 1);
         }
@@ -103,7 +103,7 @@ fn an_offline_volume_is_not_formatted() {
         let volume = volume_on(&node, 1);
         let error = refused(&node, &IsVolumeFormatted { volume }, Kind::FailedPrecondition);
         assert_eq!(error.code(), Some(OsError::NOT_READY));
-        node.run(&FormatVolume { volume }).unwrap_err();
+        node.run(&FormatVolume::new(volume)).unwrap_err();
         assert_eq!(sim.volume_on(1).unwrap().formats, 0);
     }
 }

@@ -30,7 +30,7 @@ fn a_blank_volume_is_formatted_whatever_code_says_that_no_file_system_is_recogni
         let node = probed(&sim, failing(RECOGNITION, code));
         let volume = volume_on(&node, 1);
         assert_eq!(node.run(&IsVolumeFormatted { volume }), Ok(false), "{code:?}");
-        node.run(&FormatVolume { volume }).unwrap();
+        node.run(&FormatVolume::new(volume)).unwrap();
         assert_eq!(sim.volume_on(1).unwrap().formats, 1);
     }
 }
@@ -66,7 +66,8 @@ fn a_volume_that_is_recognized_without_a_name_is_searched_for_signatures() {
         let node = layered(&sim, Recognizing(answer));
         let is_formatted = node.run(&IsVolumeFormatted { volume });
         assert_eq!(is_formatted.map_err(drop), expected, "{file_system:?} {answer:?}");
-        assert_eq!(node.run(&FormatVolume { volume }).map_err(drop), expected.map(drop), "{file_system:?} {answer:?}");
+        let formatted = node.run(&FormatVolume::new(volume)).map_err(drop);
+        assert_eq!(formatted, expected.map(drop), "{file_system:?} {answer:?}");
         assert_eq!(sim.volume_on(1).unwrap().formats, u32::from(expected.is_ok()));
     }
 }
@@ -125,7 +126,7 @@ fn a_volume_that_cannot_be_read_is_not_formatted() {
             let node = probed(&sim, failing(primitive, code));
             let error = node.run(&IsVolumeFormatted { volume }).unwrap_err();
             assert_eq!(error.code(), Some(code), "{primitive}");
-            node.run(&FormatVolume { volume }).unwrap_err();
+            node.run(&FormatVolume::new(volume)).unwrap_err();
             assert_eq!(sim.volume_on(1).unwrap().formats, 0);
         }
     }
@@ -138,7 +139,7 @@ fn a_file_system_that_identifies_itself_is_found_without_an_answer_of_windows() 
         let volume = volume_on(&node_on(&sim), 1);
         let node = probed(&sim, failing(RECOGNITION, code));
         refused(&node, &IsVolumeFormatted { volume }, Kind::FailedPrecondition);
-        refused(&node, &FormatVolume { volume }, Kind::FailedPrecondition);
+        refused(&node, &FormatVolume::new(volume), Kind::FailedPrecondition);
         assert_eq!(sim.volume_on(1).unwrap().formats, 0);
     }
 }
@@ -367,7 +368,7 @@ fn a_disk_with_sectors_of_4096_bytes_is_partitioned_formatted_and_grown() {
     node.run(&PARTITION).unwrap();
     let volume = volume_on(&node, 1);
     assert_eq!(node.run(&IsVolumeFormatted { volume }), Ok(false));
-    node.run(&FormatVolume { volume }).unwrap();
+    node.run(&FormatVolume::new(volume)).unwrap();
     let before = node.run(&GetVolumeStats { volume }).unwrap().total;
     sim.grow_disk(1, 2 * GIB);
     node.run(&resize(volume, 0)).unwrap();
@@ -474,7 +475,7 @@ fn an_mbr_without_partitions_and_signature_on_a_blank_disk_is_no_partition_table
         let sim = disk.build();
         let node = node(&sim, BlankMbr { signature: 0, byte: 0 });
         node.run(&PARTITION).unwrap();
-        node.run(&FormatVolume { volume: volume_on(&node, 1) }).unwrap();
+        node.run(&FormatVolume::new(volume_on(&node, 1))).unwrap();
     }
     for (what, disk, layer) in [
         ("a signature", os_sim::node().disk(GIB), BlankMbr { signature: 1, byte: 0 }),

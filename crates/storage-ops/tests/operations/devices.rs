@@ -258,7 +258,7 @@ fn a_volume_that_another_program_has_locked_is_neither_missing_nor_raw() {
         let error = refused(&node_on(&sim), &IsVolumeFormatted { volume }, kind);
         assert_eq!(error.code(), Some(code));
         refused(&node_on(&sim), &GetVolumeStats { volume }, kind);
-        refused(&node_on(&sim), &FormatVolume { volume }, kind);
+        refused(&node_on(&sim), &FormatVolume::new(volume), kind);
     }
     drop(device);
     assert!(node_on(&sim).run(&IsVolumeFormatted { volume }).unwrap());
@@ -321,7 +321,7 @@ fn a_volume_whose_disk_is_renumbered_is_locked_by_the_new_number() {
     })
     .among(|call| call.primitive == "open" && call.object.contains("Volume"));
     let node = probed(&sim, moved);
-    node.run(&FormatVolume { volume }).unwrap();
+    node.run(&FormatVolume::new(volume)).unwrap();
     assert_eq!(sim.volume_on(1).and_then(|volume| volume.file_system).as_deref(), Some("NTFS"));
 }
 

@@ -99,9 +99,9 @@ fn a_volume_error_names_the_volume_with_its_target_or_size() {
     fails_to(&ListVolumesOnDisk { disk, partition: 0 }, "list the volumes on disk 3");
     fails_to(&ListVolumesOnDisk { disk, partition: 2 }, "list the volumes on partition 2 of disk 3");
     let first = ResizeTarget::FirstVolumeOfDisk(disk);
-    fails_to(&ResizeVolume { target: first, size: 0 }, "resize the first volume of disk 3 to its maximum");
+    fails_to(&ResizeVolume::new(first, 0), "resize the first volume of disk 3 to its maximum");
     fails_to(&IsVolumeFormatted { volume }, &format!("check whether volume {VOLUME} is formatted"));
-    fails_to(&FormatVolume { volume }, &format!("format volume {VOLUME}"));
+    fails_to(&FormatVolume::new(volume), &format!("format volume {VOLUME}"));
     fails_to(&MountVolume { volume, target: target.clone() }, &format!("mount volume {VOLUME} at {at}"));
     fails_to(&UnmountVolume { volume, target: target.clone() }, &format!("unmount volume {VOLUME} from {at}"));
     fails_to(&resize(volume, 0), &format!("resize volume {VOLUME} to its maximum"));

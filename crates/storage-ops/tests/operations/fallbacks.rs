@@ -122,7 +122,7 @@ fn that_the_provider_reports_no_file_system_is_no_evidence() {
     let node = unseen(&sim, &["query_fs Attribute"]);
     assert_eq!(node.run(&IsVolumeFormatted { volume: volume(&sim) }), Ok(true));
     assert_counted(&node, "file_system", UNSEEN);
-    node.run(&FormatVolume { volume: volume(&sim) }).unwrap();
+    node.run(&FormatVolume::new(volume(&sim))).unwrap();
     assert_eq!(sim.volume_on(1).unwrap().formats, 0);
 
     let raw = os_sim::node().disk(GIB).partitioned().build();
@@ -130,7 +130,7 @@ fn that_the_provider_reports_no_file_system_is_no_evidence() {
     let volume = volume(&raw);
     let error = refused(&node, &IsVolumeFormatted { volume }, Kind::Internal);
     assert_eq!(error.code(), Some(UNSEEN), "{error}");
-    let error = refused(&node, &FormatVolume { volume }, Kind::Internal);
+    let error = refused(&node, &FormatVolume::new(volume), Kind::Internal);
     assert_eq!((error.code(), raw.volume_on(1).unwrap().formats), (Some(UNSEEN), 0), "{error}");
 }
 
@@ -152,7 +152,7 @@ impl Layer for ReportsNtfs {
 fn a_volume_on_which_the_provider_reports_a_file_system_is_not_formatted() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let node = layered(&sim, ReportsNtfs);
-    let error = refused(&node, &FormatVolume { volume: volume(&sim) }, Kind::FailedPrecondition);
+    let error = refused(&node, &FormatVolume::new(volume(&sim)), Kind::FailedPrecondition);
     assert!(error.to_string().contains("the storage provider reports NTFS"), "{error}");
     assert_eq!(sim.volume_on(1).unwrap().formats, 0);
 }
@@ -163,7 +163,7 @@ fn only_devices_decide_which_disk_a_volume_to_format_is_on() {
     let volume = volume(&sim);
     for primitives in [&[EXTENTS][..], &[LAYOUT]] {
         let node = unseen(&sim, Vec::leak(primitives.to_vec()));
-        let error = refused(&node, &FormatVolume { volume }, Kind::Internal);
+        let error = refused(&node, &FormatVolume::new(volume), Kind::Internal);
         assert_eq!((error.code(), sim.volume_on(1).unwrap().formats), (Some(UNSEEN), 0), "{error}");
     }
 }
@@ -249,7 +249,7 @@ impl Layer for UnreadableOnceFormatted {
 fn that_a_volume_has_been_formatted_may_be_known_from_the_provider() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let layered = Layered::around(sim.process(), UnreadableOnceFormatted::default());
-    Node::new(Arc::new(layered), Config::default()).run(&FormatVolume { volume: volume(&sim) }).unwrap();
+    Node::new(Arc::new(layered), Config::default()).run(&FormatVolume::new(volume(&sim))).unwrap();
     assert_eq!(sim.volume_on(1).unwrap().formats, 1);
 }
 
@@ -307,7 +307,7 @@ fn nothing_is_counted_while_windows_answers_as_expected() {
     let node = node_on(&sim);
     node.run(&PARTITION).unwrap();
     let volume = volume_on(&node, 1);
-    node.run(&FormatVolume { volume }).unwrap();
+    node.run(&FormatVolume::new(volume)).unwrap();
     node.run(&mount(volume, MOUNT)).unwrap();
     node.run(&GetVolumeStats { volume }).unwrap();
     node.run(&ListDiskIds).unwrap();

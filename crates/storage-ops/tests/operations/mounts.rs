@@ -113,7 +113,7 @@ fn a_volume_that_spans_disks_is_refused_and_left_unchanged() {
         error.to_string().ends_with("the volume has 2 extents; only volumes with one extent are supported"),
         "{error}"
     );
-    refused(&node, &FormatVolume { volume }, Kind::FailedPrecondition);
+    refused(&node, &FormatVolume::new(volume), Kind::FailedPrecondition);
     refused(&node, &resize(volume, 0), Kind::FailedPrecondition);
     refused(&node, &mount(volume, r"\pods\p"), Kind::FailedPrecondition);
     refused(&node, &unmount(volume, MOUNT), Kind::FailedPrecondition);
@@ -155,7 +155,7 @@ fn a_format_that_failed_is_not_waited_for() {
     let failed = failing("wmi call MSFT_Volume.Format", OsError::WBEM_FAILED);
     let node = probed(&sim, failed);
     let (volume, before) = (volume_on(&node, 1), sim.now());
-    refused(&node, &FormatVolume { volume }, Kind::Internal);
+    refused(&node, &FormatVolume::new(volume), Kind::Internal);
     assert_eq!(sim.now(), before);
 }
 

@@ -163,7 +163,7 @@ fn a_working_directory_that_lies_in_another_one_behind_a_link_is_refused_at_the_
             c.kubelet_dir = path(kubelet);
             c.working_dirs = vec![path(other)];
         });
-        Node::new(sim.process(), config).check_working_directories()
+        Node::start(sim.process(), config).map(drop).map_err(|error| error.to_string())
     };
     let moved = [(r"C:\k", r"C:\data\kubelet")];
     let error = checked(r"C:\k", r"C:\data\kubelet\pods", &moved, &[r"C:\data\kubelet\pods"]).unwrap_err();

@@ -58,7 +58,7 @@ fn nothing_is_taken_from_the_node_if_its_own_volumes_cannot_be_determined() {
         let reason = "it cannot be determined what the node itself uses";
         for error in [
             node.run(&set_online(2, false)).expect_err(&what),
-            node.run(&FormatVolume { volume: raw }).expect_err(&what),
+            node.run(&FormatVolume::new(raw)).expect_err(&what),
             node.run(&mount(mounted, r"\plugins\t")).expect_err(&what),
             node.run(&contents(r"\plugins\v")).expect_err(&what),
         ] {
@@ -107,7 +107,7 @@ fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_empt
     let list = volumes_of(1);
     let [first, second] = unlike_mbr.run(&list).unwrap()[..] else { panic!("two volumes") };
     for (volume, at) in [(first, SYSTEM_RESERVED), (second, r"C:\var\lib\kubelet\plugins\t")] {
-        unlike_mbr.run(&FormatVolume { volume }).unwrap();
+        unlike_mbr.run(&FormatVolume::new(volume)).unwrap();
         unlike_mbr.run(&mount(volume, at)).unwrap();
     }
     sim.external().write(&format!(r"{SYSTEM_RESERVED}\bootmgr"), b"the boot manager").unwrap();
@@ -337,7 +337,7 @@ fn a_volume_on_a_system_partition_is_not_formatted_mounted_or_emptied() {
         let before = sim.snapshot();
         let layered = Layered::around(sim.process(), PartitionType(kind.parse().unwrap()));
         let node = Node::new(Arc::new(layered), config());
-        refused(&node, &FormatVolume { volume: raw }, Kind::PermissionDenied);
+        refused(&node, &FormatVolume::new(raw), Kind::PermissionDenied);
         refused(&node, &mount(mounted, r"\plugins\t"), Kind::PermissionDenied);
         refused(&node, &contents(r"\plugins\v"), Kind::PermissionDenied);
         assert_eq!(sim.snapshot(), before, "{kind}");
@@ -375,7 +375,7 @@ fn no_volume_of_the_node_is_resized() {
         node.run(&resize(volume, 1)).unwrap();
     }
     let first = storage_ops::ResizeTarget::FirstVolumeOfDisk(DiskNumber(0));
-    refused(&node, &storage_ops::ResizeVolume { target: first, size: 0 }, Kind::PermissionDenied);
+    refused(&node, &storage_ops::ResizeVolume::new(first, 0), Kind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
     node.run(&resize(other, 0)).unwrap();
     // A file system smaller than its partition.

@@ -51,7 +51,7 @@ fn a_disk_and_a_volume_that_the_provider_does_not_know_yet_are_found_by_updating
     sim.attach_disk(&DiskDescription::new(GIB), true).unwrap();
     let (node, trace) = traced(&sim, NoProbe);
     node.run(&PARTITION).unwrap();
-    node.run(&FormatVolume { volume: volume_on(&node, 1) }).unwrap();
+    node.run(&FormatVolume::new(volume_on(&node, 1))).unwrap();
     assert!(trace.counts().of(UPDATE) >= 2);
     assert_eq!(sim.volume_on(1).unwrap().file_system.as_deref(), Some("NTFS"));
 }
@@ -83,7 +83,7 @@ fn answering(sim: &Sim, method: &'static str, code: u32, times: u32) -> Node {
 fn a_method_that_returns_an_error_code_counts_as_a_failure() {
     let (sim, volume) = raw_volume();
     let node = answering(&sim, "Format", 4, 1);
-    let format = FormatVolume { volume };
+    let format = FormatVolume::new(volume);
     refused(&node, &format, Kind::Internal);
     node.run(&format).unwrap();
     let counts = node.wmi_calls();
@@ -107,7 +107,7 @@ fn a_disk_that_refresh_refuses_is_read_by_updating_the_cache() {
         let sim = ntfs().build();
         let volume = volume_on(&node_on(&sim), 1);
         assert!(sim.grow_disk(1, 2 * GIB));
-        (sim, ResizeVolume { target: ResizeTarget::Volume(volume), size: 0 })
+        (sim, ResizeVolume::new(ResizeTarget::Volume(volume), 0))
     };
     for code in [1, 40003, 41000, 41003] {
         let (sim, resize) = grown();
@@ -163,7 +163,7 @@ fn a_resize_that_is_refused_because_the_cache_is_out_of_date_is_repeated_after_a
     for code in [4097, 40003] {
         let grown = || ntfs().grown_to(2 * GIB).build();
         let sim = grown();
-        let resize = ResizeVolume { target: ResizeTarget::FirstVolumeOfDisk(ONE), size: 0 };
+        let resize = ResizeVolume::new(ResizeTarget::FirstVolumeOfDisk(ONE), 0);
         answering(&sim, "Resize", code, 1).run(&resize).unwrap();
         assert!(sim.disk(1).unwrap().partitions[1].length > GIB, "{code}");
         let error = answering(&grown(), "Resize", code, 2).run(&resize).unwrap_err();
@@ -271,17 +271,17 @@ fn a_temporary_failure_of_format_is_repeated_until_the_volume_is_formatted() {
     for code in [5, 6, 4099, 40001, 40003, 43006] {
         let (sim, volume) = raw_volume();
         let (node, warnings) = (answering(&sim, "Format", code, 3), Arc::new(Warnings::default()));
-        tracing::subscriber::with_default(Arc::clone(&warnings), || node.run(&FormatVolume { volume }).unwrap());
+        tracing::subscriber::with_default(Arc::clone(&warnings), || node.run(&FormatVolume::new(volume)).unwrap());
         assert_eq!(sim.volume_on(1).unwrap().formats, 1, "{code}");
         assert_eq!(warnings.with("repeating the format"), 1, "{code}");
         let (sim, volume) = raw_volume();
-        let error = answering(&sim, "Format", code, u32::MAX).run(&FormatVolume { volume }).unwrap_err();
+        let error = answering(&sim, "Format", code, u32::MAX).run(&FormatVolume::new(volume)).unwrap_err();
         assert_eq!(error.code(), Some(OsError(code)), "{error}");
         assert!(sim.now() < Time(Duration::from_mins(1)), "{code}");
     }
     for code in [1, 4, 40018, 42010, 43001] {
         let (sim, volume) = raw_volume();
-        let error = answering(&sim, "Format", code, 1).run(&FormatVolume { volume }).unwrap_err();
+        let error = answering(&sim, "Format", code, 1).run(&FormatVolume::new(volume)).unwrap_err();
         assert_eq!(error.code(), Some(OsError(code)), "{error}");
     }
 }
@@ -308,7 +308,7 @@ fn lost_during_a_change(returns: bool) {
         Node::new(Arc::new(Probed::new(Arc::new(failing), race)), Config::default())
     };
     let (sim, volume) = raw_volume();
-    let error = refused(&lost(&sim, "Format", 4), &FormatVolume { volume }, Kind::NotFound);
+    let error = refused(&lost(&sim, "Format", 4), &FormatVolume::new(volume), Kind::NotFound);
     assert!(
         error.to_string().ends_with(": it was removed meanwhile: the storage provider's Format failed (4)"),
         "{error}"
@@ -325,7 +325,7 @@ fn a_volume_on_a_read_only_disk_is_not_waited_for() {
     let sim = os_sim::node().disk(GIB).partitioned().read_only().build();
     let volume = volume_on(&node_on(&sim), 1);
     let (node, trace) = traced(&sim, NoProbe);
-    let error = refused(&node, &FormatVolume { volume }, Kind::FailedPrecondition);
+    let error = refused(&node, &FormatVolume::new(volume), Kind::FailedPrecondition);
     assert_eq!((error.code(), trace.counts().of(FORMAT)), (Some(OsError(43006)), 1), "{error}");
 }
 
@@ -335,7 +335,7 @@ fn waiting_becomes_less_frequent() {
     sim.set_timing(|timing| timing.new_volume = Duration::from_hours(1));
     let (node, trace) = traced(&sim, NoProbe);
     node.run(&PARTITION).unwrap();
-    let error = refused(&node, &FormatVolume { volume: volume_on(&node, 1) }, Kind::FailedPrecondition);
+    let error = refused(&node, &FormatVolume::new(volume_on(&node, 1)), Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError(43006)), "{error}");
     assert!((10..30).contains(&trace.counts().of(FORMAT)), "{:?}", trace.counts());
 }
@@ -414,7 +414,7 @@ fn a_new_volume_is_formatted_as_soon_as_it_can_be_written() {
     let (node, trace) = traced(&sim, NoProbe);
     node.run(&PARTITION).unwrap();
     let volume = volume_on(&node, 1);
-    node.run(&FormatVolume { volume }).unwrap();
+    node.run(&FormatVolume::new(volume)).unwrap();
     assert_eq!(sim.volume_on(1).unwrap().formats, 1);
     assert!(trace.counts().of(FORMAT) > 1);
 }
@@ -425,7 +425,7 @@ fn a_volume_that_another_program_formats_is_not_formatted_again() {
     let (sim, volume) = raw_volume();
     let other = sim.clone();
     let earlier = Race::before(0, move || begin_format(&other)).among(|call| call.primitive == FORMAT);
-    probed(&sim, earlier).run(&FormatVolume { volume }).unwrap();
+    probed(&sim, earlier).run(&FormatVolume::new(volume)).unwrap();
     assert_eq!(sim.volume_on(1).unwrap().formats, 1);
 
     // The other program formats before our second attempt.
@@ -434,14 +434,14 @@ fn a_volume_that_another_program_formats_is_not_formatted_again() {
     let between = Race::before(1, move || format(&other)).among(|call| call.primitive == "wmi query");
     let refusing = Layered::around(sim.process(), Answer { method: "Format", code: 6, left: AtomicU32::new(1) });
     let node = Node::new(Arc::new(Probed::new(Arc::new(refusing), between)), Config::default());
-    node.run(&FormatVolume { volume }).unwrap();
+    node.run(&FormatVolume::new(volume)).unwrap();
     assert_eq!(sim.volume_on(1).unwrap().formats, 1);
 
     let (sim, volume) = raw_volume();
     begin_format(&sim);
-    node_on(&sim).run(&FormatVolume { volume }).unwrap_err();
+    node_on(&sim).run(&FormatVolume::new(volume)).unwrap_err();
     sim.advance(Duration::from_secs(10));
-    node_on(&sim).run(&FormatVolume { volume }).unwrap();
+    node_on(&sim).run(&FormatVolume::new(volume)).unwrap();
     assert_eq!(sim.volume_on(1).unwrap().formats, 1);
 }
 
@@ -461,7 +461,7 @@ fn a_format_with_an_unknown_outcome_is_waited_for_while_the_volume_is_locked() {
         let (sim, volume) = raw_volume();
         let other = sim.clone();
         let race = Race::before(0, move || begin_format(&other)).among(|call| call.primitive == FORMAT);
-        probed(&sim, both(race, failing(FORMAT, code))).run(&FormatVolume { volume }).unwrap();
+        probed(&sim, both(race, failing(FORMAT, code))).run(&FormatVolume::new(volume)).unwrap();
         assert_eq!(sim.volume_on(1).unwrap().formats, 1);
     }
 }
@@ -474,7 +474,7 @@ fn a_new_file_system_may_show_its_signature_before_it_is_mounted() {
         let not_ready = Fault::at(0, When::Before, FaultAction::Fail(code)).among(move |call| {
             call.primitive.starts_with("query_fs") && formatted.volume_on(1).unwrap().file_system.is_some()
         });
-        probed(&sim, not_ready).run(&FormatVolume { volume }).unwrap();
+        probed(&sim, not_ready).run(&FormatVolume::new(volume)).unwrap();
         assert_eq!(sim.volume_on(1).unwrap().formats, 1, "{code}");
     }
 }
@@ -486,7 +486,7 @@ fn a_volume_whose_file_system_the_provider_cannot_resize_is_left_unchanged() {
     let volume = volume_on(&node, 1);
     sim.grow_disk(1, 2 * GIB);
     let before = sim.snapshot();
-    let resize = ResizeVolume { target: ResizeTarget::Volume(volume), size: 0 };
+    let resize = ResizeVolume::new(ResizeTarget::Volume(volume), 0);
     let error = refused(&node, &resize, Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError(42009)), "{error}");
     assert_eq!(sim.snapshot(), before);

@@ -42,7 +42,7 @@ const CASES: [Case; 8] = [
         name: "FormatVolume",
         disk: Builder::partitioned,
         other: |other| other.content = Content::Partitioned,
-        run: |node, volume| node.run(&FormatVolume { volume: volume.unwrap() }),
+        run: |node, volume| node.run(&FormatVolume::new(volume.unwrap())),
     },
     Case {
         name: "MountVolume",

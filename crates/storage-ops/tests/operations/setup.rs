@@ -118,7 +118,7 @@ pub(crate) fn map_at(remote: &str, user: &str, password: &str, local: &str) -> N
 
 /// Grows `volume` to `size` bytes.
 pub(crate) fn resize(volume: VolumeId, size: u64) -> ResizeVolume {
-    ResizeVolume { target: ResizeTarget::Volume(volume), size }
+    ResizeVolume::new(ResizeTarget::Volume(volume), size)
 }
 
 /// Returns the shares that are mapped.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use faults::{Call, FaultAction, Probe};
+use faults::{Call, FaultAction, Probe, Probed};
 use os::{Access, Handle, NtPath, Open, Options, Os as _, OsError, U16Str, U16String};
 use os_sim::Sim;
 use storage_ops::{Config, Error, Kind, Node, RemoveSmbGlobalMapping, UncPath};
@@ -38,7 +38,7 @@ pub(crate) fn mapped_sim() -> Sim {
 /// Restarts Windows, and then the daemon.
 fn restart(sim: &Sim) {
     sim.reboot();
-    node_on(sim).begin_smb_record();
+    drop(Node::start(sim.process(), Config::default()).unwrap());
 }
 
 /// Returns a node on which `ONE` was mapped before Windows started.
@@ -253,7 +253,7 @@ fn without_a_complete_record_a_mapping_counts_as_made_since_the_start_of_windows
     kept(&sim, 5);
     // A record that the daemon began too late: another program may have made the mapping before.
     sim.advance(Duration::from_mins(11));
-    node_on(&sim).begin_smb_record();
+    drop(Node::start(sim.process(), Config::default()).unwrap());
     kept(&sim, 5);
     node_on(&sim).run(&map(TWO, USER, "pw")).unwrap_err();
     kept(&sim, 5);
@@ -263,7 +263,7 @@ fn without_a_complete_record_a_mapping_counts_as_made_since_the_start_of_windows
 fn a_record_that_was_begun_in_time_stays_complete_when_the_daemon_restarts_later() {
     let sim = restarted_sim();
     sim.advance(Duration::from_hours(100));
-    node_on(&sim).begin_smb_record();
+    drop(Node::start(sim.process(), Config::default()).unwrap());
     replaced(&sim, 5);
 }
 
@@ -386,8 +386,8 @@ fn a_mapping_is_made_and_used_even_if_the_record_cannot_be_written() {
     let sim = sim();
     let failing = |primitive| Arc::new(failing(primitive, OsError::ACCESS_DENIED)) as Arc<dyn Probe>;
     let primitives = ["registry_text", "set_volatile_text", "delete_registry_value"];
-    let node = probed(&sim, primitives.map(failing).to_vec());
-    node.begin_smb_record();
+    let os = Arc::new(Probed::new(sim.process(), primitives.map(failing).to_vec()));
+    let node = Node::start(os, Config::default()).unwrap();
     node.run(&map(ONE, USER, "pw")).unwrap();
     refused(&node, &map(ONE, r"domain\other", "pw2"), Kind::FailedPrecondition);
     node.run(&unmap(ONE)).unwrap();

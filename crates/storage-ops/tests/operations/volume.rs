@@ -100,8 +100,8 @@ fn contract_22_a_formatted_volume_is_never_formatted_again() {
         let node = node_on(&sim);
         let (volume, before) = (volume_on(&node, 1), sim.snapshot());
         match kind {
-            None => node.run(&FormatVolume { volume }).unwrap(),
-            Some(kind) => drop(refused(&node, &FormatVolume { volume }, kind)),
+            None => node.run(&FormatVolume::new(volume)).unwrap(),
+            Some(kind) => drop(refused(&node, &FormatVolume::new(volume), kind)),
         }
         assert_eq!(sim.snapshot(), before, "{name}");
     }
@@ -113,7 +113,7 @@ fn contract_22_a_raw_volume_is_formatted_once() {
     let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     for _ in 0..2 {
-        node.run(&FormatVolume { volume }).unwrap();
+        node.run(&FormatVolume::new(volume)).unwrap();
     }
     assert!(node.run(&IsVolumeFormatted { volume }).unwrap());
     assert_eq!(sim.volume_on(1).unwrap().formats, 1);
@@ -236,7 +236,7 @@ fn every_operation_reports_an_unknown_volume_as_not_found() {
     let (node, before) = (node_on(&sim), sim.snapshot());
     let volume = unknown_volume();
     refused(&node, &IsVolumeFormatted { volume }, Kind::NotFound);
-    refused(&node, &FormatVolume { volume }, Kind::NotFound);
+    refused(&node, &FormatVolume::new(volume), Kind::NotFound);
     refused(&node, &resize(volume, 0), Kind::NotFound);
     refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
     refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::NotFound);
@@ -251,11 +251,11 @@ fn a_format_that_outlives_its_timeout_keeps_the_lock_and_is_not_repeated() {
     let node = storage_ops::Node::new(sim.process(), config);
     node.run(&PARTITION).unwrap();
     let volume = volume_on(&node, 1);
-    refused(&node, &FormatVolume { volume }, Kind::StillRunning);
+    refused(&node, &FormatVolume::new(volume), Kind::StillRunning);
     assert_eq!(node.locked_objects(), 1, "the storage provider is still formatting");
     sim.advance(std::time::Duration::from_secs(10));
     assert_eq!(node.locked_objects(), 0);
-    node.run(&FormatVolume { volume }).unwrap();
+    node.run(&FormatVolume::new(volume)).unwrap();
     assert_eq!(sim.volume_on(1).unwrap().formats, 1);
 }
 
@@ -266,7 +266,7 @@ fn contract_22_a_volume_with_a_foreign_signature_is_not_reported_as_unformatted(
         let (node, before) = (node_on(&sim), sim.snapshot());
         let volume = volume_on(&node, 1);
         refused(&node, &IsVolumeFormatted { volume }, Kind::FailedPrecondition);
-        refused(&node, &FormatVolume { volume }, Kind::FailedPrecondition);
+        refused(&node, &FormatVolume::new(volume), Kind::FailedPrecondition);
         assert_eq!(sim.snapshot(), before, "{name}");
     }
 }
@@ -281,13 +281,13 @@ fn contract_22_a_format_with_an_unknown_outcome_is_waited_for_under_the_lock() {
     );
     let node = probed(&sim, lost);
     let volume = volume_on(&node, 1);
-    node.run(&FormatVolume { volume }).unwrap();
+    node.run(&FormatVolume::new(volume)).unwrap();
     assert_eq!(sim.volume_on(1).unwrap().formats, 1);
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let broken = failing("wmi call MSFT_Volume.Format", OsError::RPC_CALL_FAILED);
     let node = probed(&sim, broken);
     let volume = volume_on(&node, 1);
-    refused(&node, &FormatVolume { volume }, Kind::StillRunning);
+    refused(&node, &FormatVolume::new(volume), Kind::StillRunning);
     assert_eq!(node.locked_objects(), 0);
 }
 

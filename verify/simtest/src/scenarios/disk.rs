@@ -89,11 +89,9 @@ const OPERATIONS: &[Spec] = &[
         .on_disk(1),
     RESCAN,
     Spec::new("ListVolumesOnDisk", |_| boxed(ListVolumesOnDisk { disk: ONE, partition: 0 })).on_disk(1),
-    Spec::new("ResizeVolume(of a disk)", |_| {
-        boxed(ResizeVolume { target: ResizeTarget::FirstVolumeOfDisk(ONE), size: 0 })
-    })
-    .may_change(&["disk 1 "])
-    .on_disk(1),
+    Spec::new("ResizeVolume(of a disk)", |_| boxed(ResizeVolume::new(ResizeTarget::FirstVolumeOfDisk(ONE), 0)))
+        .may_change(&["disk 1 "])
+        .on_disk(1),
 ];
 
 /// Returns each operation on disks in each state of a disk.

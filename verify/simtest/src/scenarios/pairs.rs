@@ -41,7 +41,7 @@ fn slowly(node: Builder) -> Sim {
 const PARTITION: MakeRequest = |_| boxed(PartitionDisk { disk: ONE });
 const OFFLINE: MakeRequest = |_| boxed(SetDiskState { disk: ONE, online: false });
 const ONLINE: MakeRequest = |_| boxed(SetDiskState { disk: ONE, online: true });
-const FORMAT: MakeRequest = |sim| boxed(FormatVolume { volume: volume(sim, 1) });
+const FORMAT: MakeRequest = |sim| boxed(FormatVolume::new(volume(sim, 1)));
 const MOUNT: MakeRequest = |sim| boxed(MountVolume { volume: volume(sim, 1), target: path(TARGET) });
 const MOUNT_ELSEWHERE: MakeRequest = |sim| boxed(MountVolume { volume: volume(sim, 1), target: path(OTHER_TARGET) });
 const MOUNT_ANOTHER: MakeRequest = |sim| boxed(MountVolume { volume: volume(sim, 2), target: path(TARGET) });
@@ -51,7 +51,7 @@ const RMDIR_WITH_FORCE: MakeRequest = |_| boxed(Rmdir { path: path(TARGET), cont
 const EMPTY_IT: MakeRequest = |_| boxed(RmdirContents { path: path(TARGET) });
 const MKDIR: MakeRequest = |_| boxed(Mkdir { path: path(TARGET), context: None });
 const MKDIR_BELOW: MakeRequest = |_| boxed(Mkdir { path: path(&format!(r"{TARGET}\below")), context: None });
-const RESIZE: MakeRequest = |sim| boxed(ResizeVolume { target: ResizeTarget::Volume(volume(sim, 1)), size: 0 });
+const RESIZE: MakeRequest = |sim| boxed(ResizeVolume::new(ResizeTarget::Volume(volume(sim, 1)), 0));
 const LINK: MakeRequest = |_| boxed(CreateSymlink { source: path(OTHER_TARGET), target: path(TARGET) });
 const ANOTHER_LINK: MakeRequest =
     |_| boxed(CreateSymlink { source: path(r"C:\var\lib\kubelet\pods"), target: path(TARGET) });

@@ -56,7 +56,7 @@ fn unreadable() -> Sim {
 /// Restarts Windows, and then the daemon.
 fn restarted(sim: Sim) -> Sim {
     sim.reboot();
-    Node::new(sim.process(), Config::default()).begin_smb_record();
+    drop(Node::start(sim.process(), Config::default()).expect("no directory is nested"));
     sim
 }
 

@@ -103,7 +103,7 @@ fn formatted_by_a_dead_daemon() -> Sim {
     let sim = raw().dir(TARGET).build();
     let died = Fault::each(|call| call.primitive == FORMAT, When::After, FaultAction::Die);
     let node = Node::new(Arc::new(Probed::new(sim.process(), died)), with_other_format());
-    node.run(&FormatVolume { volume: volume(&sim, 1) }).expect_err("the daemon has died");
+    node.run(&FormatVolume::new(volume(&sim, 1))).expect_err("the daemon has died");
     sim
 }
 
@@ -111,7 +111,7 @@ fn formatted_by_a_dead_daemon() -> Sim {
 fn with_other_format() -> Config {
     let format_writers = vec![WRITER.parse().expect("a SID")];
     Config::default().with(|c| {
-        c.format_refs = true;
+        c.format_file_system = storage_ops::NewFileSystem::ReFs;
         c.format_allocation_unit = Some(65536);
         c.format_writers = format_writers;
     })
@@ -137,15 +137,14 @@ fn only_a_new_volume_has_the_settings(sim: &Sim) -> bool {
 /// A state for ResizeVolume only, which alone looks for the storage provider's partition.
 const REORDERED: State = state("raw, partitions in another order than their entries", reordered);
 
-const RESIZE: Spec = Spec::new("ResizeVolume(to its maximum)", |sim| {
-    boxed(ResizeVolume { target: ResizeTarget::Volume(volume(sim, 1)), size: 0 })
-})
-.may_change(&["disk 1 partition "])
-.ensures(is_filled)
-.on_disk(1);
+const RESIZE: Spec =
+    Spec::new("ResizeVolume(to its maximum)", |sim| boxed(ResizeVolume::new(ResizeTarget::Volume(volume(sim, 1)), 0)))
+        .may_change(&["disk 1 partition "])
+        .ensures(is_filled)
+        .on_disk(1);
 
 const FORMAT_OPERATIONS: &[Spec] = &[
-    Spec::new("FormatVolume(with ReFS)", |sim| boxed(FormatVolume { volume: volume(sim, 1) }))
+    Spec::new("FormatVolume(with ReFS)", |sim| boxed(FormatVolume::new(volume(sim, 1))))
         .with(with_other_format)
         .may_change(&["disk 1 "])
         .ensures(only_a_new_volume_has_the_settings)
@@ -163,7 +162,7 @@ const FORMAT_OPERATIONS: &[Spec] = &[
 
 const OPERATIONS: &[Spec] = &[
     Spec::new("IsVolumeFormatted", |sim| boxed(IsVolumeFormatted { volume: volume(sim, 1) })).on_disk(1),
-    Spec::new("FormatVolume", |sim| boxed(FormatVolume { volume: volume(sim, 1) }))
+    Spec::new("FormatVolume", |sim| boxed(FormatVolume::new(volume(sim, 1))))
         .may_change(&["disk 1 "])
         .ensures(|sim| sim.volume_on(1).is_some_and(|volume| volume.file_system.as_deref() == Some("NTFS")))
         .on_disk(1),
@@ -183,7 +182,7 @@ const OPERATIONS: &[Spec] = &[
         .on_disk(1),
     RESIZE,
     Spec::new("ResizeVolume(to 1.5 GiB)", |sim| {
-        boxed(ResizeVolume { target: ResizeTarget::Volume(volume(sim, 1)), size: 3 * GIB / 2 })
+        boxed(ResizeVolume::new(ResizeTarget::Volume(volume(sim, 1)), 3 * GIB / 2))
     })
     .may_change(&["disk 1 partition "])
     .ensures(is_filled)

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use os::abi::{AccessEntry, EntryKind};
-use os::{Access, Open, Options, OsError, U16String};
+use os::{Access, Open, Options, OsError};
 
 use crate::devices::{FileSystem, volume};
-use crate::error::OperationError;
+use crate::error::{Kind, OperationError};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
@@ -29,6 +29,7 @@ const OPEN_FOR_ACCESS_LIST: Open =
 /// Formats a volume with NTFS, or as [`Config`](crate::Config) says. Succeeds without a change if the volume already has
 /// NTFS or the file system of the configuration; another file system is an error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct FormatVolume {
     /// The volume.
     pub volume: VolumeId,
@@ -63,14 +64,28 @@ impl Operation for FormatVolume {
 }
 
 impl FormatVolume {
+    /// Creates the operation.
+    pub fn new(volume: VolumeId) -> Self {
+        Self { volume }
+    }
+
     fn format(&self, run: Run<'_>) -> RunResult<()> {
         match caught(msft_storage::format(run, self.volume, || self.needs_format(run)))? {
             // Formatting may still be running, so the disk stays locked for as long as formatting may take.
             Err(error) if error.is_of(ErrorClass::OutcomeUnknown) => {
                 self.wait_until_formatted(run, run.timeouts().format)?.ok_or(error.into())
             }
-            outcome => {
-                outcome?;
+            Err(error) => {
+                let may_be_recorded = !run.node().config().format_writers.is_empty();
+                // An administrator may format the volume later, with another access list.
+                if may_be_recorded && error.kind != Kind::StillRunning && matches!(self.needs_format(run), Ok(true)) {
+                    run.begin_mutation()?;
+                    let (key, name) = msft_storage::record_of(self.volume);
+                    let _ = run.os().delete_registry_value(&key, &name);
+                }
+                Err(error.into())
+            }
+            Ok(()) => {
                 let formatted = self.wait_until_formatted(run, run.timeouts().arrival)?;
                 Ok(formatted.ok_or_else(|| {
                     let name = run.node().config().new_file_system();
@@ -130,7 +145,7 @@ impl FormatVolume {
 /// removes the record. Leaves every other volume as it is. The disk is locked.
 pub(crate) fn grant_access(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     let (os, writers) = (run.os(), &run.node().config().format_writers);
-    let (key, name) = (U16String::from_str(msft_storage::BEING_FORMATTED), volume.to_windows());
+    let (key, name) = msft_storage::record_of(volume);
     if writers.is_empty() {
         return Ok(());
     }
@@ -144,12 +159,13 @@ pub(crate) fn grant_access(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
         // Without a list, everyone has all rights.
         let Some(mut entries) = root.security_descriptor()?.entries else { return Ok(()) };
         let entry = |sid| AccessEntry { kind: EntryKind::Allow, flags: INHERITED, rights: MODIFY, sid };
+        let granted: Vec<_> = writers.iter().cloned().map(entry).collect();
         // Present already if this is a repetition.
-        entries.retain(|entry| entry.rights != MODIFY || !writers.contains(&entry.sid));
-        entries.extend(writers.iter().cloned().map(entry));
+        entries.retain(|entry| !granted.contains(entry));
+        entries.extend(granted);
         root.set_access_list(&entries)
     };
-    let reason = "the volume is formatted, but the access list of its root directory cannot be changed";
+    let reason = "csi-proxy began to format the volume, and the access list of its root directory cannot be changed";
     grant().map_err(|code| OperationError::of(code, reason))?;
     Ok(os.delete_registry_value(&key, &name)?)
 }

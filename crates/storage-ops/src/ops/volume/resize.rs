@@ -31,6 +31,7 @@ pub enum ResizeTarget {
 /// Grows a volume and its partition. Succeeds without a change if the volume is already large enough; never shrinks it. A
 /// volume that the node itself uses is not grown.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct ResizeVolume {
     /// The volume.
     pub target: ResizeTarget,
@@ -89,7 +90,8 @@ impl Operation for ResizeVolume {
             *partition.ok_or_else(|| OperationError::precondition("no partition begins where the volume begins"))?;
         if let Some(size) = self.new_size(run, &disk, &table, &partition)? {
             run.require_pool(PoolKind::Wmi)?;
-            refuse_volume_of_node(run, volume)?;
+            // To grow a volume cannot be undone.
+            node_volumes::refuse_volume(run, volume)?;
             grow(run, &disk, &partition, volume, size)?;
         }
         fill_partition(run, volume)
@@ -97,6 +99,11 @@ impl Operation for ResizeVolume {
 }
 
 impl ResizeVolume {
+    /// Creates the operation.
+    pub fn new(target: ResizeTarget, size: u64) -> Self {
+        Self { target, size }
+    }
+
     /// Returns the size to which the partition is to grow in bytes, or `None` if it is large enough.
     ///
     /// The partition table decides. `GetSupportedSize` of the storage provider also determines the smallest size, for which
@@ -145,11 +152,6 @@ fn end_of_mbr(disk: &Disk) -> u64 {
     sector.max(512) << 32
 }
 
-/// Refuses to grow a volume that the node itself uses: that cannot be undone.
-fn refuse_volume_of_node(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
-    node_volumes::refuse_volume(run, volume)
-}
-
 /// Grows the partition to `size` bytes, together with its file system. The storage provider may refuse it.
 fn grow(run: Run<'_>, disk: &Disk, partition: &Partition, volume: VolumeId, size: u64) -> RunResult<()> {
     msft_storage::resize(run, disk, partition, size)?;
@@ -176,7 +178,7 @@ fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
         return Ok(());
     }
     readings::volume::locked_disk_of(run, volume)?;
-    refuse_volume_of_node(run, volume)?;
+    node_volumes::refuse_volume(run, volume)?;
     run.begin_mutation()?;
     let handle = volume::open(run.os(), volume, &OPEN_FOR_CHANGE)?;
     let size = file_system::full_size(&*handle)?;
