@@ -288,12 +288,8 @@ fn a_temporary_failure_of_format_is_repeated_until_the_volume_is_formatted() {
 
 #[test]
 fn a_disk_that_is_removed_during_a_change_is_not_found() {
-    lost_during_a_change(false);
-    lost_during_a_change(true);
-}
-
-/// Removes the disk right before a change, which fails. The disk `returns` before it fails.
-fn lost_during_a_change(returns: bool) {
+    // The disk is removed right before the change, and may return before the change fails.
+    for returns in [false, true] {
     let lost = |sim: &Sim, method: &'static str, code| {
         let removed = sim.clone();
         let remove = move || {
@@ -317,6 +313,7 @@ fn lost_during_a_change(returns: bool) {
         let sim = os_sim::node().disk(GIB).build();
         let error = refused(&lost(&sim, method, 4), &PARTITION, Kind::NotFound);
         assert!(error.to_string().contains("it was removed meanwhile"), "{error}");
+    }
     }
 }
 
