@@ -1,18 +1,19 @@
 //! What is logged about calls. This is a test binary by itself because a process has only one log.
 #![cfg(unix)]
 
+#[expect(dead_code, reason = "the other tests use all of it")]
+#[path = "sockets/channels.rs"]
+mod channels;
+#[expect(dead_code, reason = "the other tests use all of it")]
+#[path = "sockets/daemon.rs"]
+mod daemon;
+
 use std::fs;
 use std::sync::Arc;
 
-use api::Group;
 use api::smb::v1::smb_client::SmbClient;
 use api::smb::v1::{NewSmbGlobalMappingRequest, RemoveSmbGlobalMappingRequest};
-use hyper_util::rt::TokioIo;
-use server::{Endpoint, EndpointSpec, Limits, Server};
-use storage_ops::{Config, Executor, Node};
-use tokio::sync::oneshot;
-use transport::address::Location;
-use transport::listener::{bind, connect};
+use daemon::Daemon;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn contract_29_a_failure_is_logged_once_with_its_number_and_without_secrets() {
@@ -28,22 +29,8 @@ async fn contract_29_a_failure_is_logged_once_with_its_number_and_without_secret
         .init();
 
     let sim = os_sim::node().smb_server("fileserver").share("share").user("anna", "right-secret").build();
-    let folder = tempfile::tempdir().expect("a folder");
-    let location = Location::Directory(folder.path().join("sockets"));
-    let address = location.address("csi-proxy-smb-v1");
-    let endpoints = Endpoint::open(&location, EndpointSpec::of(&[Group::Smb], false), bind).expect("all endpoints");
-    let executor = Arc::new(Executor::new(Arc::new(Node::new(sim.process(), Config::default()))));
-    let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(async move {
-        let server = Server::new(executor, Limits::default());
-        server.serve(endpoints, async { drop(stopped.await) }).await
-    });
-    let dial = tower::service_fn(move |_| {
-        let address = address.clone();
-        async move { connect(&address).await.map(TokioIo::new) }
-    });
-    let channel = tonic::transport::Endpoint::from_static("http://localhost").connect_with_connector(dial).await;
-    let channel = channel.expect("the endpoint accepts");
+    let daemon = Daemon::on(&sim);
+    let channel = daemon.channel("csi-proxy-smb-v1").await;
     let mut client = SmbClient::new(channel.clone());
 
     let mapping = |remote_path: &str, password: String| NewSmbGlobalMappingRequest {
@@ -85,7 +72,8 @@ async fn contract_29_a_failure_is_logged_once_with_its_number_and_without_secret
         let line = refused.iter().find(|line| line.contains(path)).unwrap_or_else(|| panic!("{path} in {refused:?}"));
         assert!(line.contains(r#"pipe="csi-proxy-smb-v1""#), "{line}");
     }
-    drop((client, channel, stop));
+    drop((client, channel));
+    let (serving, _folder) = daemon.stop();
     serving.await.expect("no panic");
     assert!(lines_with("NewSmbGlobalMapping").len() >= 5, "the log has entries for the calls");
     assert_eq!(lines_with("-secret"), Vec::<String>::new());

@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use os::abi::BusType;
 
-use crate::clock::timing::Timing;
-use crate::description::{
-    Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, Span, VolumeHealth,
-};
+use crate::description::{Content, Description, DiskDescription, FileDescription, Page83, Span, VolumeHealth};
 use crate::iscsi::{Chap, Lun, Portal, PortalAddress, Target};
 use crate::services::{ServiceModel, ServiceState, StartType};
 use crate::sim::Sim;
@@ -32,12 +29,6 @@ impl Builder {
     /// Starts from `description`.
     pub fn description(mut self, description: &Description) -> Self {
         self.description = description.clone();
-        self
-    }
-
-    /// Sets how long operations take.
-    pub fn timing(mut self, timing: Timing) -> Self {
-        self.description.timing = timing;
         self
     }
 
@@ -337,13 +328,8 @@ impl Builder {
         })
     }
 
-    /// Creates the node.
-    pub fn try_build(&self) -> Result<Sim, DescriptionError> {
-        Sim::describe(&self.description)
-    }
-
     /// Creates the node. Panics if the description is not valid.
     pub fn build(&self) -> Sim {
-        self.try_build().unwrap_or_else(|error| panic!("{error}"))
+        Sim::describe(&self.description).unwrap_or_else(|error| panic!("{error}"))
     }
 }

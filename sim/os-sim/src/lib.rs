@@ -42,4 +42,4 @@ pub use external::External;
 pub use files::file_system::Oplock;
 pub use sim::{DetachedDisk, Sim};
 pub use view::{DiskView, FileKind, FileView, PartitionView, Snapshot, VolumeView};
-pub use wmi::{methods as wmi_methods, wql};
+pub use wmi::methods as wmi_methods;

@@ -5,7 +5,7 @@ pub(crate) mod msft_storage;
 pub(crate) mod provider_instances;
 pub(crate) mod return_value;
 pub(crate) mod storage_jobs;
-pub mod wql;
+pub(crate) mod wql;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -3,47 +3,10 @@
 use std::time::Duration;
 
 use os::abi::ControlCode;
-use os::{
-    Access, CallStatus, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, Options, Os, OsError, Time,
-    U16String, Value,
-};
-use os_sim::{Sim, node};
+use os::{Access, FsInfo, Handle, NtPath, Open, Options, Os, OsError, Time, U16String};
+use os_sim::{Content, DiskDescription, Sim, node};
 
 const GIB: u64 = 1 << 30;
-
-fn query(os: &dyn Os, wql: &str) -> Vec<Instance> {
-    let deadline = os.clock().now() + Duration::from_mins(1);
-    os.wmi().query(Namespace::Storage, wql, deadline).expect("the query is valid")
-}
-
-fn only(os: &dyn Os, wql: &str) -> Instance {
-    let mut rows = query(os, wql);
-    assert_eq!(rows.len(), 1, "{wql}");
-    rows.remove(0)
-}
-
-fn call(os: &dyn Os, path: &str, method: &str, arguments: &[(&str, Value)]) -> (u32, Instance) {
-    let deadline = os.clock().now() + Duration::from_mins(1);
-    match os.wmi().call(&MethodCall::new(Namespace::Storage, path, method, arguments), deadline) {
-        Ok(CallStatus::Done(returned)) => (returned.code, returned.out),
-        Ok(CallStatus::StillRunning(_)) => panic!("{method} takes more than a minute"),
-        Err(error) => panic!("{method}: {error}"),
-    }
-}
-
-fn disk(os: &dyn Os, number: u32) -> Instance {
-    only(os, &format!("SELECT * FROM MSFT_Disk WHERE Number = {number}"))
-}
-
-fn partition(os: &dyn Os, disk: u32) {
-    let path = self::disk(os, disk).path;
-    assert_eq!(call(os, &path, "Initialize", &[("PartitionStyle", Value::U32(2))]).0, 0);
-    let whole = [
-        ("UseMaximumSize", Value::Bool(true)),
-        ("GptType", Value::Text("{ebd0a0a2-b9e5-4433-87c0-68b6b72699c7}".into())),
-    ];
-    assert_eq!(call(os, &path, "CreatePartition", &whole).0, 0);
-}
 
 fn open(os: &dyn Os, path: &NtPath) -> Box<dyn Handle> {
     os.open(path, &Open::existing(Access::GENERIC_READ, Options::empty())).expect("the open succeeds")
@@ -76,12 +39,13 @@ fn the_built_in_node_satisfies_the_invariants() {
 
 #[test]
 fn a_snapshot_names_volumes_by_disk_and_partition_and_shows_differences() {
-    let builder = node().disk(GIB).dir(r"C:\mnt");
+    let builder = node().dir(r"C:\mnt");
     let (one, other) = (builder.build(), builder.build());
-    let temporary = other.attach_disk(&os_sim::DiskDescription::new(GIB), true).unwrap();
+    let temporary = other.attach_disk(&DiskDescription::new(GIB), true).unwrap();
     other.detach_disk(temporary).unwrap();
     for node in [&one, &other] {
-        partition(node, 1);
+        let partitioned = DiskDescription { content: Content::Partitioned, ..DiskDescription::new(GIB) };
+        assert_eq!(node.attach_disk(&partitioned, true), Ok(1));
         node.advance(Duration::from_secs(1));
         node.external().set_mount_point(r"C:\mnt", node.volume_on(1).unwrap().id).unwrap();
     }
@@ -105,11 +69,4 @@ fn requests_to_a_removed_disk_fail_with_the_code_that_was_set() {
     node.set_removed_code(OsError::NO_SUCH_DEVICE);
     assert_eq!(requests(), [Err(OsError::NO_SUCH_DEVICE); 3]);
     node.invariants().unwrap();
-}
-
-#[test]
-fn a_disk_has_sectors_of_512_or_4096_bytes() {
-    for (size, sector, valid) in [(GIB, 512, true), (GIB, 4096, true), (GIB, 1024, false), (GIB + 512, 4096, false)] {
-        assert_eq!(node().disk(size).sector_size(sector).try_build().is_ok(), valid, "{size} {sector}");
-    }
 }

@@ -29,7 +29,8 @@ pub struct Call {
 }
 
 impl Call {
-    pub(crate) fn new(name: &'static str, service: &'static str, rpc: &'static str, request: &impl Message) -> Self {
+    /// Returns a call that succeeds.
+    pub fn new(name: &'static str, service: &'static str, rpc: &'static str, request: &impl Message) -> Self {
         Self { name, service, rpc, request: request.encode_to_vec(), succeeds: true }
     }
 

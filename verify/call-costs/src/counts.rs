@@ -77,13 +77,13 @@ pub struct Cost {
 }
 
 /// A daemon whose costs are counted.
-pub(crate) struct Counted<'a> {
-    pub(crate) daemon: &'a Daemon,
+struct Counted<'a> {
+    daemon: &'a Daemon,
     trace: &'a Trace,
 }
 
 /// Runs a daemon on a node, and counts what `body` lets it do.
-pub(crate) fn with_daemon<T>(
+fn with_daemon<T>(
     sim: &Sim,
     body: impl AsyncFnOnce(Counted<'_>) -> Result<T, Box<dyn Error>>,
 ) -> Result<T, Box<dyn Error>> {
@@ -120,9 +120,19 @@ pub fn of(sim: &Sim, steps: &[&[Call]], rounds: Rounds, others: usize) -> Result
     })
 }
 
+/// Returns the cost of one call, on a connection on which another one was made some times before.
+pub fn of_one(sim: &Sim, before: &Call, call: &Call) -> Result<Cost, Box<dyn Error>> {
+    with_daemon(sim, async |counted: Counted<'_>| {
+        let mut client = Client::connect(counted.daemon, before).await?;
+        client.call(8).await?;
+        client.set_call(call);
+        counted.count(&mut [client], 1).await
+    })
+}
+
 impl Counted<'_> {
     /// Lets each client make its call so many times, and returns the average cost.
-    pub(crate) async fn count(&self, clients: &mut [Client], rounds: usize) -> Result<Cost, Box<dyn Error>> {
+    async fn count(&self, clients: &mut [Client], rounds: usize) -> Result<Cost, Box<dyn Error>> {
         // Prepared before, so that the counts are of calls only.
         let requests: Vec<Vec<_>> =
             (0..rounds).map(|_| clients.iter_mut().map(|client| client.prepare(1)).collect()).collect();

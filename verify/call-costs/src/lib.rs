@@ -11,6 +11,5 @@ pub mod client;
 pub mod counts;
 pub mod daemon;
 mod excluded;
-pub mod growth;
 pub mod instructions;
 pub mod table;

@@ -8,7 +8,6 @@
 //! enlarge the buffer, and no parser has to be public.
 
 mod authority;
-mod descriptions;
 mod devices;
 mod input;
 mod rpcs;
@@ -25,7 +24,7 @@ pub struct Target {
 }
 
 /// All fuzz targets.
-pub static TARGETS: [Target; 18] = [
+pub static TARGETS: [Target; 16] = [
     Target { name: "authority", run: authority::any_split },
     Target { name: "authority_h2", run: authority::in_front_of_h2 },
     Target { name: "device_descriptors", run: devices::device_descriptor },
@@ -36,14 +35,12 @@ pub static TARGETS: [Target; 18] = [
     Target { name: "host_paths", run: texts::host_path },
     Target { name: "listings", run: devices::listing },
     Target { name: "locations", run: devices::location },
-    Target { name: "node_descriptions", run: descriptions::node },
     Target { name: "page83", run: devices::page83 },
     Target { name: "reparse_points", run: devices::reparse_point },
     Target { name: "rpcs", run: rpcs::calls },
     Target { name: "smbios", run: devices::smbios },
     Target { name: "volume_content", run: devices::content },
     Target { name: "volume_ids", run: texts::volume_id },
-    Target { name: "wql", run: texts::wql },
 ];
 
 /// Returns the target with this name.

@@ -1,10 +1,6 @@
-//! The targets for texts: paths, volume IDs, command lines and queries.
-
-use std::collections::BTreeMap;
+//! The targets for texts: paths, volume IDs and command lines.
 
 use csi_proxy::command::Command;
-use os::{Instance, Namespace, Value};
-use os_sim::wql::{ObjectPath, Query, evaluate};
 use storage_ops::{Config, HostPath, Iqn, ServiceName, UncPath, VolumeId};
 
 /// An accepted text is parsed from its own display to the same value, and contains nothing that Win32 would resolve,
@@ -79,37 +75,4 @@ pub(crate) fn flags(bytes: &[u8]) {
         }
         Ok(Command::Doctor(_) | Command::Help | Command::Service(_) | Command::Version) => {}
     }
-}
-
-/// The result of a query is a subset of the rows, and the same query keeps all of it.
-pub(crate) fn wql(bytes: &[u8]) {
-    let text = String::from_utf8_lossy(bytes);
-    for namespace in [Namespace::CimV2, Namespace::Storage, Namespace::Smb] {
-        let Ok(query) = Query::parse(namespace, &text) else { continue };
-        let answer = evaluate(&query, rows());
-        assert!(answer.len() <= rows().len());
-        assert!(answer.iter().all(|row| rows().iter().any(|known| known.path == row.path)));
-        assert_eq!(evaluate(&query, answer.clone()).len(), answer.len(), "the query drops rows of its own result");
-    }
-    if let Ok(path) = text.parse::<ObjectPath>() {
-        assert_eq!(path.to_string().parse(), Ok(path));
-    }
-}
-
-/// Returns objects with properties of every type.
-fn rows() -> Vec<Instance> {
-    let row = |number: u32| {
-        let properties = [
-            ("Number", Value::U32(number)),
-            ("DiskNumber", Value::U32(number)),
-            ("Size", Value::Text((u64::from(number) << 40).to_string())),
-            ("Path", Value::Text(format!(r"\\?\Volume{{{number}}}\"))),
-            ("GptType", Value::Null),
-            ("IsOffline", Value::Bool(number == 1)),
-            ("AccessPaths", Value::Array(vec![Value::Text("C:\\".to_owned())])),
-        ];
-        let properties: BTreeMap<_, _> = properties.map(|(name, value)| (name.to_owned(), value)).into();
-        Instance { path: format!("MSFT_Disk.ObjectId=\"{number}\""), properties }
-    };
-    (0..3).map(row).collect()
 }

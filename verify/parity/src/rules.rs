@@ -187,7 +187,6 @@ impl fmt::Display for Counts {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
     use std::fs;
 
     use serde_json::Value;
@@ -288,10 +287,5 @@ mod tests {
     #[test]
     fn docs_design_lists_the_declared_differences_and_no_others() {
         assert_eq!(documented(), RULES.iter().map(|rule| rule.key).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn no_two_rules_have_the_same_key() {
-        assert_eq!(RULES.iter().map(|rule| rule.key).collect::<BTreeSet<_>>().len(), RULES.len());
     }
 }

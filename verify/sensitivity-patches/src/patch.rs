@@ -117,10 +117,10 @@ mod tests {
     #[test]
     fn the_failing_operations_are_parsed_from_the_table() {
         let output = "FAILED --case 'Rmdir/a tree #1 slow'\n    the end state differs\n\
-                      operation   states   calls    faults     cases  failures\n\
-                      Mkdir            2       3        10        10         0\n\
-                      Rmdir            2       3        10        10         7\n\
-                      all              4       6        20        20         7\n\n0.1 s\n7 failures\n";
+                      operation   states   calls     cases  failures\n\
+                      Mkdir            2       3        10         0\n\
+                      Rmdir            2       3        10         7\n\
+                      all              4       6        20         7\n\n0.1 s\n7 failures\n";
         let findings = Findings::parse(output);
         assert_eq!((findings.failures, findings.operations), (7, ["Rmdir".to_owned()].into()));
     }

@@ -63,9 +63,9 @@ impl Findings {
     }
 
     /// Counts a case.
-    pub fn count(&mut self, operation: &str, kind: &'static str, case: impl Fn() -> String, violations: Vec<String>) {
+    pub fn count(&mut self, operation: &str, case: impl Fn() -> String, violations: Vec<String>) {
         let row = self.report.row(operation);
-        *row.cases.entry(kind).or_default() += 1;
+        row.cases += 1;
         if !violations.is_empty() {
             row.failures += 1;
             self.failures.push(Failure { case: case(), violations });
@@ -105,7 +105,7 @@ pub fn run_faults(scenario: &Scenario, filter: &CaseFilter) -> Findings {
     let reference = match ReferenceRun::new(scenario) {
         Ok(reference) => reference,
         Err(violations) => {
-            findings.count(operation, "faults", || name.clone(), violations);
+            findings.count(operation, || name.clone(), violations);
             return findings;
         }
     };
@@ -116,7 +116,7 @@ pub fn run_faults(scenario: &Scenario, filter: &CaseFilter) -> Findings {
             let case = || format!("{name} #{nth} {fault}");
             number += 1;
             if filter.matches(&case(), number) {
-                findings.count(operation, "faults", case, fault_sweep::run(scenario, &reference, nth, fault));
+                findings.count(operation, case, fault_sweep::run(scenario, &reference, nth, fault));
             }
         }
     }
@@ -138,7 +138,7 @@ pub fn run_races(scenario: &Scenario, filter: &CaseFilter) -> Findings {
             let case = || format!("{name} #{nth} {attack}");
             number += 1;
             if filter.matches(&case(), number) {
-                findings.count(operation, "attacks", case, race_sweep::run(scenario, nth, *attack));
+                findings.count(operation, case, race_sweep::run(scenario, nth, *attack));
             }
         }
     }
@@ -162,7 +162,7 @@ pub fn run_pairs(pair: &Pair, filter: &CaseFilter) -> Findings {
             let result = pair_sweep::run(pair, &serial_results, first, second);
             first_reached = result.first_reached;
             if filter.matches(&case(), 0) {
-                findings.count(operation, "together", case, result.violations);
+                findings.count(operation, case, result.violations);
             }
             // An operation that ends or waits before its limit does the same with any higher limit.
             if !result.second_reached {
@@ -183,7 +183,7 @@ pub fn run_random(seed: u64, filter: &CaseFilter) -> Findings {
     if filter.matches(&case(), 0) {
         let (requests, violations) = random_run::run(seed);
         findings.report.row(RANDOM_RUNS).calls += requests;
-        findings.count(RANDOM_RUNS, "random", case, violations);
+        findings.count(RANDOM_RUNS, case, violations);
     }
     findings
 }

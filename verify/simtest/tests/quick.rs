@@ -10,7 +10,7 @@ fn every(nth: usize) -> CaseFilter {
 fn assert_no_failures(findings: &Findings) {
     let shown: Vec<_> = findings.failures.iter().take(10).collect();
     assert!(shown.is_empty(), "{} failures, such as {shown:#?}", findings.failures.len());
-    assert!(findings.report.sum().cases.values().sum::<usize>() > 50, "too few cases were run");
+    assert!(findings.report.sum().cases > 50, "too few cases were run");
 }
 
 #[test]

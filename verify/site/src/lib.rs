@@ -11,13 +11,9 @@ mod protos;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{fs, io};
 
 use links::Pages;
-
-/// The settings of mdBook.
-const BOOK: &str = "docs/book.toml";
 
 /// The table of contents.
 const SUMMARY: &str = "docs/SUMMARY.md";
@@ -74,26 +70,6 @@ pub fn write(folder: &Path) -> Result<(), Box<dyn Error>> {
             fs::copy(&path, source.join(path.file_name().unwrap_or_default()))?;
         }
     }
-    fs::write(folder.join("book.toml"), settings(origin().and_then(|origin| repository(&origin)).as_deref())?)?;
+    fs::copy(root().join("docs/book.toml"), folder.join("book.toml"))?;
     Ok(())
-}
-
-/// Returns the settings of mdBook, with a link to the repository if it is known.
-pub fn settings(repository: Option<&str>) -> io::Result<String> {
-    let settings = fs::read_to_string(root().join(BOOK))?;
-    let link = repository.map(|url| format!("[output.html]\ngit-repository-url = \"{url}\""));
-    Ok(link.map_or(settings.clone(), |link| settings.replacen("[output.html]", &link, 1)))
-}
-
-/// Returns the address that git has for the repository that this checkout is a clone of.
-fn origin() -> Option<String> {
-    let output = Command::new("git").args(["remote", "get-url", "origin"]).current_dir(root()).output().ok()?;
-    String::from_utf8(output.stdout).ok()
-}
-
-/// Returns the address of a repository for a browser, from the address that git has, if there is one without the secret of an
-/// account: CI may clone `https://x-access-token:SECRET@github.com/...`.
-pub fn repository(origin: &str) -> Option<String> {
-    let url = origin.trim().trim_end_matches(".git").replace("git@github.com:", "https://github.com/");
-    (url.starts_with("https://") && !url.contains(['@', '"'])).then_some(url)
 }

@@ -114,18 +114,6 @@ fn each_kind_of_reader_has_a_front_page_to_which_the_first_page_leads() {
 }
 
 #[test]
-fn the_site_links_the_repository_of_a_clone() {
-    let settings = site::settings(Some("https://example.com/csi-proxy")).expect("the settings");
-    let link = "[output.html]\ngit-repository-url = \"https://example.com/csi-proxy\"\n";
-    assert!(settings.contains(link), "{settings}");
-    assert!(!site::settings(None).expect("the settings").contains("git-repository-url"));
-    let address = "https://github.com/owner/csi-proxy";
-    assert_eq!(site::repository(&format!("{address}.git\n")).as_deref(), Some(address));
-    assert_eq!(site::repository("git@github.com:owner/csi-proxy.git").as_deref(), Some(address));
-    assert_eq!(site::repository("https://x-access-token:secret@github.com/owner/csi-proxy"), None);
-}
-
-#[test]
 fn every_rpc_of_every_version_is_described() {
     let pages = pages();
     for row in &api::GROUP_VERSIONS {

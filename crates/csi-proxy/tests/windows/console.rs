@@ -1,13 +1,12 @@
 //! The daemon in a console.
 
-use std::fs;
 use std::io::Read;
 
 use api::GROUP_VERSIONS;
 use api::system::v1alpha1::GetServiceRequest;
 use api::system::v1alpha1::system_client::SystemClient;
 
-use crate::daemon::{Daemon, Scratch, connect, spawn, turn};
+use crate::daemon::{Daemon, connect, spawn, turn};
 use crate::skip::skipped_by_wine;
 
 async fn answers() {
@@ -49,33 +48,6 @@ async fn a_second_daemon_names_the_pipe_that_is_taken_and_the_process_that_serve
     );
     assert!(message.contains(&sentence), "{message}");
     answers().await;
-}
-
-#[tokio::test]
-async fn the_command_line_of_an_installation_is_accepted() {
-    let _turn = turn().await;
-    let scratch = Scratch::new("flags");
-    let log = scratch.join(r"etc\kubernetes\logs\csi-proxy.log");
-    let flags = [
-        &format!("-log_file={log}"),
-        "-logtostderr=false",
-        "-v=5",
-        "-kubelet-path",
-        &scratch.join("kubelet"),
-        "-working-dir",
-        &scratch.join("one"),
-        &format!("--working-dir={}", scratch.join("two")),
-        "-require-privacy=false",
-        "-metrics-bind-address",
-        "127.0.0.1:0",
-    ];
-    for starts in 1..=2 {
-        let daemon = Daemon::start(&flags);
-        assert!(daemon.announcement().contains("metrics at http://127.0.0.1:"), "{}", daemon.announcement());
-        answers().await;
-        let text = fs::read_to_string(&log).expect("the log");
-        assert_eq!(text.lines().filter(|line| line.contains("] serving endpoints=")).count(), starts, "{text}");
-    }
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use api::iscsi::v1alpha2::{AddTargetPortalRequest, DiscoverTargetPortalRequest, 
 use api::smb::v1::smb_client::SmbClient;
 use prost::Message as _;
 use server::Limits;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 use tonic::Code;
 
@@ -40,31 +40,6 @@ async fn a_call_above_the_limit_is_unavailable_and_a_later_one_succeeds() {
     finish_operations(&daemon.executor, &sim).await;
     mapping.await.expect("no panic").expect("the share is mapped");
     assert!(path_exists(&daemon).await);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_above_the_limit_waits_for_a_slot() {
-    let sim = slow_node();
-    let limits = Limits { calls: 1, queue_timeout: HANG_TIMEOUT, ..Limits::default() };
-    let daemon = Setup { limits, ..Setup::default() }.on(&sim);
-    let mut smb = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);
-    let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
-    until(|| sim.running_jobs() == 1).await;
-    let (exists, ()) = tokio::join!(path_exists(&daemon), async {
-        let waiting = || daemon.server.metrics().status().calls.into_iter().find(|call| call.state.contains("slot"));
-        until(|| waiting().is_some()).await;
-        let call = waiting().expect("it waits until the mapping has ended");
-        assert_eq!((call.rpc, &*call.state), ("/v1.Filesystem/PathExists", "waiting for a slot of -max-calls"));
-        assert!(call.object.contains(r"C:\var\lib\kubelet\pods") && call.has_caller, "{call:?}");
-        assert!(call.call.is_some() && call.connection.is_some(), "{call:?}");
-        // Each call in flight is in one state.
-        for (state, count) in [("running", 1), ("transferring", 0), ("waiting", 1)] {
-            metric(&daemon, &format!(r#"csi_proxy_calls{{state="{state}"}} {count}"#)).await;
-        }
-        finish_operations(&daemon.executor, &sim).await;
-    });
-    assert!(exists);
-    mapping.await.expect("no panic").expect("the share is mapped");
 }
 
 #[tokio::test]
@@ -105,23 +80,6 @@ async fn headers_above_the_limit_end_only_their_call() {
     FilesystemClient::new(channel.clone()).path_exists(request).await.expect_err("20 KiB of headers");
     let request = b"\x0a\x12C:\\var\\lib\\kubelet".to_vec();
     dynamic_client::call(&channel, "/v1.Filesystem/PathExists", request).await.expect("the connection stays open");
-}
-
-#[tokio::test]
-async fn contract_03_at_the_limit_of_connections_the_one_that_is_silent_longest_is_evicted() {
-    let limits = Limits { connections: 10, ..Limits::default() };
-    let daemon = Setup { limits, ..Setup::default() }.on(&good_input::node());
-    let mut client = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
-    assert_eq!(client.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
-    let mut silent = Vec::new();
-    for _ in 0..30 {
-        silent.push(daemon.stream(FILESYSTEM).await);
-    }
-    for stream in &mut silent[..21] {
-        assert_eq!(stream.read(&mut [0]).await.expect("closed in order"), 0);
-    }
-    assert!(path_exists(&daemon).await);
-    assert_eq!(client.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
 }
 
 #[tokio::test]

@@ -1,13 +1,11 @@
 //! Tests of answers of disks and volumes that differ between versions of Windows and drivers, or that no document names.
 
-use std::sync::Arc;
-
 use faults::{Call, Fault, FaultAction, Layer, Outcome, Record, When};
 use os::abi::{ControlCode, DiskAttributes, DriveLayout, PartitionEntry, PartitionStyle};
 use os::{FsInfo, Handle, NtPath, Open, Os, OsError, OsResult};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
-    Executor, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats, IsVolumeFormatted, Kind,
+    FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats, IsVolumeFormatted, Kind,
     ListDiskIds, Rescan,
 };
 
@@ -345,20 +343,6 @@ fn the_volumes_of_a_disk_are_flushed_before_it_goes_offline() {
     node.run(&set_online(1, false)).unwrap();
     let flushed = |record: &Record| record.call.primitive == "flush" && record.outcome == Outcome::Done;
     assert!(trace.take().iter().any(flushed), "the flush is repeated after an error");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_volume_that_only_the_storage_provider_finds_is_flushed_before_its_disk_goes_offline() {
-    let sim = ntfs().build();
-    let volume = volume_on(&node_on(&sim), 1).to_string();
-    let guid = volume.split(['{', '}']).nth(1).unwrap().to_owned();
-    let is_query =
-        move |call: &Call| call.primitive == "control VOLUME_GET_VOLUME_DISK_EXTENTS" && call.object.contains(&guid);
-    let (node, trace) = traced(&sim, Fault::each(is_query, When::Before, FaultAction::Fail(OsError(4711))));
-    Arc::new(Executor::new(Arc::new(node))).run(set_online(1, false)).await.unwrap();
-    let calls: Vec<_> = trace.take().into_iter().map(|record| record.call.primitive).collect();
-    let position = |primitive: &str| calls.iter().position(|call| *call == *primitive).expect("the call was made");
-    assert!(position("flush") < position(SET), "{calls:?}");
 }
 
 #[test]

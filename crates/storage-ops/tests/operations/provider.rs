@@ -288,35 +288,32 @@ fn a_temporary_failure_of_format_is_repeated_until_the_volume_is_formatted() {
 
 #[test]
 fn a_disk_that_is_removed_during_a_change_is_not_found() {
-    lost_during_a_change(false);
-    lost_during_a_change(true);
-}
-
-/// Removes the disk right before a change, which fails. The disk `returns` before it fails.
-fn lost_during_a_change(returns: bool) {
-    let lost = |sim: &Sim, method: &'static str, code| {
-        let removed = sim.clone();
-        let remove = move || {
-            let disk = removed.detach_disk(1).unwrap();
-            if returns {
-                assert_eq!(removed.reattach_disk(disk, true), 1);
-                removed.advance(Duration::from_secs(1));
-            }
+    // The disk is removed right before the change, and may return before the change fails.
+    for returns in [false, true] {
+        let lost = |sim: &Sim, method: &'static str, code| {
+            let removed = sim.clone();
+            let remove = move || {
+                let disk = removed.detach_disk(1).unwrap();
+                if returns {
+                    assert_eq!(removed.reattach_disk(disk, true), 1);
+                    removed.advance(Duration::from_secs(1));
+                }
+            };
+            let race = Race::before(0, remove).among(move |call| call.primitive.ends_with(&format!(".{method}")));
+            let failing = Layered::around(sim.process(), Answer { method, code, left: AtomicU32::new(1) });
+            Node::new(Arc::new(Probed::new(Arc::new(failing), race)), Config::default())
         };
-        let race = Race::before(0, remove).among(move |call| call.primitive.ends_with(&format!(".{method}")));
-        let failing = Layered::around(sim.process(), Answer { method, code, left: AtomicU32::new(1) });
-        Node::new(Arc::new(Probed::new(Arc::new(failing), race)), Config::default())
-    };
-    let (sim, volume) = raw_volume();
-    let error = refused(&lost(&sim, "Format", 4), &FormatVolume::new(volume), Kind::NotFound);
-    assert!(
-        error.to_string().ends_with(": it was removed meanwhile: the storage provider's Format failed (4)"),
-        "{error}"
-    );
-    for method in ["Initialize", "CreatePartition"] {
-        let sim = os_sim::node().disk(GIB).build();
-        let error = refused(&lost(&sim, method, 4), &PARTITION, Kind::NotFound);
-        assert!(error.to_string().contains("it was removed meanwhile"), "{error}");
+        let (sim, volume) = raw_volume();
+        let error = refused(&lost(&sim, "Format", 4), &FormatVolume::new(volume), Kind::NotFound);
+        assert!(
+            error.to_string().ends_with(": it was removed meanwhile: the storage provider's Format failed (4)"),
+            "{error}"
+        );
+        for method in ["Initialize", "CreatePartition"] {
+            let sim = os_sim::node().disk(GIB).build();
+            let error = refused(&lost(&sim, method, 4), &PARTITION, Kind::NotFound);
+            assert!(error.to_string().contains("it was removed meanwhile"), "{error}");
+        }
     }
 }
 

@@ -148,21 +148,6 @@ fn contract_28_a_mapping_is_healthy_if_listing_is_denied_and_the_directory_is_re
 }
 
 #[test]
-fn contract_28_two_directories_of_a_share_are_mapped_before_and_after_a_restart() {
-    let sim = sim();
-    for restarts in [false, true] {
-        if restarts {
-            sim.reboot();
-        }
-        for directory in ["a", "b"] {
-            let remote = format!(r"\\files\one\{directory}");
-            node_on(&sim).run(&map(&remote, r"domain\user", "pw")).unwrap();
-        }
-        assert_eq!(mapped(&sim), [r"\\files\one"]);
-    }
-}
-
-#[test]
 fn contract_28_a_user_without_a_domain_is_refused_with_advice() {
     let sim = sim();
     let (node, trace) = traced(&sim, NoProbe);
@@ -204,18 +189,6 @@ fn contract_28_the_user_of_a_mapping_is_remembered_if_the_outcome_is_unknown() {
     assert_eq!(mapped(&sim), [r"\\files\one"]);
     refused(&node, &map(r"\\files\one", r"domain\other", "pw2"), Kind::FailedPrecondition);
     node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
-}
-
-#[test]
-fn contract_28_the_user_of_a_mapping_that_was_not_created_is_forgotten_and_a_conflict_is_explained() {
-    let sim = sim();
-    let conflict = FaultAction::Fail(OsError::SESSION_CREDENTIAL_CONFLICT);
-    let node = probed(&sim, Fault::at(0, When::Before, conflict).among(|call| call.primitive == CREATE));
-    let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw"), Kind::FailedPrecondition);
-    assert!(error.to_string().contains("one user per server"), "{error}");
-    // An administrator maps the share for another user.
-    node_on(&sim).run(&map(r"\\files\one", r"domain\other", "pw2")).unwrap();
-    node.run(&map(r"\\files\one", r"domain\other", "pw2")).unwrap();
 }
 
 #[test]

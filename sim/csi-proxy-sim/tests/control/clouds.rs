@@ -71,18 +71,6 @@ async fn a_restart_gives_each_disk_the_number_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_clock_can_be_advanced_over_what_takes_long() {
-    let program = Program::start_on("[timing]\ncreate_partition = \"20s\"\n[[disk]]\nsize = \"1 GiB\"\n", &[]);
-    let (driver, begin) = (program.driver(), Instant::now());
-    let call = tokio::spawn(async move { driver.disk().partition_disk(DiskNumber(1)).await });
-    while !call.is_finished() {
-        program.ctl(&["advance", "5s"]).ok();
-    }
-    call.await.expect("no panic").expect("a partition");
-    assert!(begin.elapsed() < Duration::from_secs(15));
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn an_outage_takes_as_long_as_the_node_file_says_and_once_if_the_share_is_mapped() {
     let node = "[timing]\nsmb_timeout = \"20s\"\niscsi_timeout = \"700ms\"\n\
                 [[smb_server]]\nhost = \"files\"\nshares = [{ name = \"share\", guest = true }]\n\

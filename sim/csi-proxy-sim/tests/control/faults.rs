@@ -67,18 +67,6 @@ async fn a_fault_of_a_disk_spares_the_others_until_it_is_cleared() {
     disks.get_disk_stats(DiskNumber(1)).await.expect("the disk works again");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_delay_holds_the_calls_of_one_disk() {
-    let program = Program::start_on(DISKS, &[]);
-    program.ctl(&["inject", "--disk", "1", "--delay", "1h"]).ok();
-    let held = program.driver();
-    let call = tokio::spawn(async move { held.disk().get_disk_stats(DiskNumber(1)).await });
-    wait_for_hit(&program);
-    program.driver().disk().get_disk_stats(DiskNumber(2)).await.expect("the other disk answers");
-    assert!(!call.is_finished());
-    call.abort();
-}
-
 #[tokio::test]
 async fn a_crash_ends_the_daemon_which_starts_again() {
     let program = Program::start_on(DISKS, &[]);

@@ -1,7 +1,5 @@
 //! Faults of RPCs, and calls that wait until they are released.
 
-use std::time::Duration;
-
 use csi_proxy_client::{Client, Credentials, DiskNumber, ErrorKind};
 use tonic::Code;
 
@@ -162,22 +160,6 @@ fn a_fault_that_could_never_happen_is_refused() {
     }
     program.ctl(&["inject", "--code", "5", "--disk", "77"]).fails(4, &["no disk has the number 77"]);
     program.ctl(&["inject", "--code", "5", "--primitive", "service start", "--object", "msiscsi"]).ok();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_crash_at_an_rpc_ends_the_daemon_before_or_after_the_effect() {
-    for (after, has_effect) in [(None, false), (Some("--after"), true)] {
-        let program = Program::start_on("", &[]);
-        let inject = ["inject", "--rpc", "filesystem/Mkdir", "--crash", "--count", "1"];
-        program.ctl(&inject.into_iter().chain(after).collect::<Vec<_>>()).ok();
-        let driver = program.driver();
-        let error = driver.filesystem().mkdir(DIRECTORY).await.expect_err("the crash");
-        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-        while driver.filesystem().path_exists(DIRECTORY).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        assert_eq!(exists(&driver).await, has_effect);
-    }
 }
 
 #[tokio::test]

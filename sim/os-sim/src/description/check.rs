@@ -196,6 +196,7 @@ mod tests {
             ("content = \"mbr\"\nfile_system = \"NTFS\"\nfile_system_size = \"2 GiB\"\n", "is larger than size"),
             ("grown_to = \"1 MiB\"\n", "grown_to is smaller than size"),
             ("[[disk]]\nserial = \"a\"\n", "disk 3: the size is missing"),
+            ("sector_size = 1024\n", "disk 2: a sector has 512 or 4096 bytes, not 1024"),
             ("[[disk]]\nsize = 3145729\n", "disk 3: the size must be a multiple of 512 bytes"),
             ("[[disk]]\nsize = 4194304\ncopy_of = 1\ncontent = \"gpt\"\n", "disk 3: a disk with copy_of has"),
             ("[[file]]\nkind = \"file\"\npath = 'a/b'\n", "file 1: the path a/b does not begin with a drive"),

@@ -12,12 +12,12 @@ mod schema;
 use os::{Instance, Namespace, OsError, OsResult, Value};
 
 use lexer::{Token, tokens};
-pub use object_path::{Key, ObjectPath};
+pub(crate) use object_path::ObjectPath;
 use schema::{Class, Type};
 
 /// A parsed query.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Query {
+pub(crate) enum Query {
     /// `SELECT`.
     Select(Select),
     /// `ASSOCIATORS OF`.
@@ -26,7 +26,7 @@ pub enum Query {
 
 /// The objects of a class.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Select {
+pub(crate) struct Select {
     /// The class, spelled as in the schema.
     pub class: &'static str,
     /// The requested properties, spelled as in the schema; `None` for all.
@@ -66,7 +66,7 @@ impl Query {
     /// Parses `text`, a query in `namespace`.
     ///
     /// Errors: `WBEM_INVALID_CLASS` for a class that the namespace does not have, otherwise `WBEM_INVALID_QUERY`.
-    pub fn parse(namespace: Namespace, text: &str) -> OsResult<Self> {
+    pub(crate) fn parse(namespace: Namespace, text: &str) -> OsResult<Self> {
         let tokens = tokens(text)?;
         let mut parser = Parser { namespace, rest: &tokens };
         let query = if parser.take("SELECT") {
@@ -84,7 +84,7 @@ impl Query {
 ///
 /// For `SELECT`, `rows` are all instances of the class; for `ASSOCIATORS OF`, the associated objects. A projection
 /// without the key has no path.
-pub fn evaluate(query: &Query, rows: Vec<Instance>) -> Vec<Instance> {
+pub(crate) fn evaluate(query: &Query, rows: Vec<Instance>) -> Vec<Instance> {
     match query {
         Query::Associators(_) => rows,
         Query::Select(select) => rows

@@ -3,9 +3,7 @@
 mod disk;
 mod events;
 mod filesystem;
-mod iscsi;
 mod smb;
-mod system;
 mod volume;
 
 pub(crate) use volume::OVERHEAD;
@@ -198,20 +196,6 @@ impl Model {
                 expected_of(self.new_smb_global_mapping(remote, local, user, password))
             }
             Call::RemoveSmbGlobalMapping(remote) => expected_of(self.remove_smb_global_mapping(remote)),
-
-            Call::GetBiosSerialNumber => Expected::Returns(Payload::Text(crate::reference_model::BIOS.to_owned())),
-            Call::GetService(name) => self.get_service(name),
-            Call::StartService(name) => self.start_service(name),
-            Call::StopService(name, force) => self.stop_service(name, *force),
-
-            Call::ListTargetPortals => self.list_target_portals(),
-            Call::AddTargetPortal(at) => self.add_target_portal(at),
-            Call::DiscoverTargetPortal(at) => self.discover_target_portal(at),
-            Call::RemoveTargetPortal(at) => self.remove_target_portal(at),
-            Call::ConnectTarget { at, iqn, method, secret } => self.connect_target((at, iqn), method, secret),
-            Call::DisconnectTarget(at, iqn) => self.disconnect_target((at, iqn)),
-            Call::GetTargetDisks(at, iqn) => self.get_target_disks((at, iqn)),
-            Call::SetMutualChapSecret(secret) => self.set_mutual_chap_secret(secret),
         }
     }
 }

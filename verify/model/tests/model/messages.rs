@@ -1,6 +1,6 @@
 //! Conversion of calls to request messages of any version, and of responses to payloads that do not depend on it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use api::GROUP_VERSIONS;
@@ -19,7 +19,6 @@ pub(crate) enum Payload {
     Empty,
     Bool(bool),
     Number(u64),
-    Text(String),
     /// The names of volumes.
     Volumes(Vec<String>),
     /// Adapter, bus, target and LUN by disk number.
@@ -29,12 +28,6 @@ pub(crate) enum Payload {
     Stats {
         total: u64,
         used: u64,
-    },
-    Set(BTreeSet<String>),
-    Service {
-        name: String,
-        start: String,
-        status: String,
     },
 }
 
@@ -53,7 +46,6 @@ const TARGET: &[&str] = &["target_path", "path", "mount"];
 const SIZE: &[&str] = &["size_bytes", "size"];
 const PATH: &[&str] = &["path"];
 const ONLINE: &[&str] = &["is_online", "isOnline"];
-const TARGET_PORTAL: &[&str] = &["target_portal"];
 
 /// Returns the request for `call` in the n-th of the versions that have its RPC and fields.
 pub(crate) fn message(call: &Call, version: usize, volume: impl Fn(&VolumeName) -> String) -> Message {
@@ -80,18 +72,12 @@ fn build_request(rpc: &Rpc, fields: &[Field]) -> Option<Value> {
     Some(Value::Object(request))
 }
 
-fn portal(address: &str) -> Value {
-    json!({"target_address": address, "target_port": 0})
-}
-
 /// Returns all names of the RPC of a call, and its fields, each with all its names.
 fn names_and_fields(call: &Call, volume: impl Fn(&VolumeName) -> String) -> (&'static [&'static str], Vec<Field>) {
     let of = |id: &VolumeName| -> Field { (VOLUME, json!(volume(id))) };
     let disk = |number: &u32| -> Field { (DISK, json!(number.to_string())) };
     let path = |text: &String| -> Field { (PATH, json!(text)) };
     let target = |text: &String| -> Field { (TARGET, json!(text)) };
-    let service = |name: &str| -> Field { (&["name"], json!(name)) };
-    let iqn = |iqn: &str| -> Field { (&["iqn"], json!(iqn)) };
     match call {
         Call::ListDiskLocations => (&["ListDiskLocations"], vec![]),
         Call::ListDiskIds => (&["ListDiskIDs"], vec![]),
@@ -141,28 +127,6 @@ fn names_and_fields(call: &Call, volume: impl Fn(&VolumeName) -> String) -> (&'s
             (&["NewSmbGlobalMapping"], fields)
         }
         Call::RemoveSmbGlobalMapping(remote) => (&["RemoveSmbGlobalMapping"], vec![(&["remote_path"], json!(remote))]),
-        Call::GetBiosSerialNumber => (&["GetBIOSSerialNumber"], vec![]),
-        Call::GetService(name) => (&["GetService"], vec![service(name)]),
-        Call::StartService(name) => (&["StartService"], vec![service(name)]),
-        Call::StopService(name, force) => (&["StopService"], vec![service(name), (&["force"], json!(force))]),
-        Call::ListTargetPortals => (&["ListTargetPortals"], vec![]),
-        Call::AddTargetPortal(at) => (&["AddTargetPortal"], vec![(TARGET_PORTAL, portal(at))]),
-        Call::DiscoverTargetPortal(at) => (&["DiscoverTargetPortal"], vec![(TARGET_PORTAL, portal(at))]),
-        Call::RemoveTargetPortal(at) => (&["RemoveTargetPortal"], vec![(TARGET_PORTAL, portal(at))]),
-        Call::ConnectTarget { at, iqn: name, method, secret } => {
-            let user = if *method == "NONE" { "" } else { "user" };
-            let fields: Vec<Field> = vec![
-                (TARGET_PORTAL, portal(at)),
-                iqn(name),
-                (&["auth_type"], json!(method)),
-                (&["chap_username"], json!(user)),
-                (&["chap_secret"], json!(secret)),
-            ];
-            (&["ConnectTarget"], fields)
-        }
-        Call::DisconnectTarget(at, name) => (&["DisconnectTarget"], vec![(TARGET_PORTAL, portal(at)), iqn(name)]),
-        Call::GetTargetDisks(at, name) => (&["GetTargetDisks"], vec![(TARGET_PORTAL, portal(at)), iqn(name)]),
-        Call::SetMutualChapSecret(secret) => (&["SetMutualChapSecret"], vec![(&["MutualChapSecret"], json!(secret))]),
     }
 }
 
@@ -202,16 +166,6 @@ pub(crate) fn payload(call: &Call, answer: &Value) -> Payload {
         }
         Call::PathExists(_) => yes(&["exists"]),
         Call::IsSymlink(_) => yes(&["is_symlink", "is_mount_point"]),
-        Call::GetBiosSerialNumber => Payload::Text(text(&["serial_number"])),
-        Call::GetService(_) => {
-            Payload::Service { name: text(&["display_name"]), start: text(&["start_type"]), status: text(&["status"]) }
-        }
-        Call::ListTargetPortals => {
-            let name = |portal: &Value| format!("{}:{}", self::text(&portal["target_address"]), portal["target_port"]);
-            Payload::Set(field(&["target_portals"]).as_array().expect("a list").iter().map(name).collect())
-        }
-        Call::DiscoverTargetPortal(_) => Payload::Set(texts(&["iqns"]).into_iter().collect()),
-        Call::GetTargetDisks(..) => Payload::Set(texts(&["diskIDs"]).into_iter().collect()),
         _ => Payload::Empty,
     }
 }

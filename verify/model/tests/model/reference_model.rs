@@ -3,7 +3,7 @@
 //! It is derived from the contract and the RPCs only, and does not depend on how csi-proxy works: a disk has a number
 //! and may have a volume, a volume may have a file system, and a path may or may not resolve.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use os_sim::{DiskDescription, Page83, Sim};
@@ -20,13 +20,6 @@ pub(crate) const KUBELET: [&str; 3] = ["var", "lib", "kubelet"];
 pub(crate) const INNER: [&str; 6] = ["var", "lib", "kubelet", "plugins", "c", "inner"];
 pub(crate) const SHARES: [&str; 2] = ["one", "two"];
 pub(crate) const USERS: [&str; 2] = [r"FILES\anna", r"FILES\bert"];
-pub(crate) const PORTAL: &str = "10.0.0.10";
-/// A portal whose only target has the name [`PLAIN`] too.
-pub(crate) const OTHER_PORTAL: &str = "10.0.0.11";
-pub(crate) const PLAIN: &str = "iqn.2026-01.io.k8s.csi:plain";
-pub(crate) const CHAP: &str = "iqn.2026-01.io.k8s.csi:chap";
-pub(crate) const MUTUAL: &str = "iqn.2026-01.io.k8s.csi:mutual";
-pub(crate) const BIOS: &str = "VMware-56 4d 4e 0e";
 
 /// The state of a node, and the expected answer to the last transition.
 #[derive(Clone)]
@@ -45,8 +38,6 @@ pub(crate) struct Model {
     pub(crate) passwords: BTreeMap<&'static str, u32>,
     /// By share.
     pub(crate) mappings: BTreeMap<String, Mapping>,
-    pub(crate) services: BTreeMap<&'static str, Service>,
-    pub(crate) initiator: Initiator,
     /// How often the size of a file system was set. Between two of these changes it stays the same.
     pub(crate) size_generations: u32,
     pub(crate) expected: Expected,
@@ -98,23 +89,6 @@ pub(crate) struct Mapping {
     pub(crate) known: bool,
     /// How often the password had changed when the mapping was created.
     pub(crate) password: u32,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Service {
-    pub(crate) running: bool,
-    pub(crate) disabled: bool,
-    pub(crate) needs: Option<&'static str>,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Initiator {
-    pub(crate) portals: BTreeSet<&'static str>,
-    pub(crate) secret: Option<&'static str>,
-    /// The portal and the authentication of the session with a target.
-    pub(crate) sessions: BTreeMap<&'static str, (&'static str, &'static str)>,
-    /// The disks of each target that is not connected, by its portal and name.
-    pub(crate) disconnected: BTreeMap<(&'static str, &'static str), Vec<Disk>>,
 }
 
 /// The initial disks after the system disk, in the order of their numbers.
@@ -196,14 +170,6 @@ impl Model {
         let outside = Directory::from([("precious".into(), Entry::File)]);
         let files =
             Directory::from([("var".into(), Entry::Directory(var)), ("outside".into(), Entry::Directory(outside))]);
-        let service = |running, disabled, needs| Service { running, disabled, needs };
-        let targets = [
-            ((PORTAL, PLAIN), vec![20, 21]),
-            ((PORTAL, CHAP), vec![22]),
-            ((PORTAL, MUTUAL), vec![23]),
-            ((OTHER_PORTAL, PLAIN), vec![24]),
-        ];
-        let disconnected = targets.map(|(target, keys)| (target, keys.into_iter().map(unit).collect()));
         Self {
             disks,
             detached: Vec::new(),
@@ -212,13 +178,6 @@ impl Model {
             smb_reachable: true,
             passwords: USERS.map(|user| (user, 0)).into(),
             mappings: BTreeMap::new(),
-            services: BTreeMap::from([
-                ("base", service(true, false, None)),
-                ("middle", service(true, false, Some("base"))),
-                ("top", service(false, false, Some("middle"))),
-                ("off", service(false, true, None)),
-            ]),
-            initiator: Initiator { disconnected: disconnected.into(), ..Initiator::default() },
             size_generations: 100,
             expected: Expected::nothing(),
         }
@@ -265,28 +224,13 @@ pub(crate) fn size_of(key: DiskKey) -> u64 {
     (2 + u64::from(key % 2)) * GIB
 }
 
-/// A new logical unit: raw and offline.
-fn unit(key: DiskKey) -> Disk {
-    Disk {
-        key,
-        size: 2 * GIB,
-        enumerated: true,
-        online: false,
-        read_only: true,
-        layout: Layout::Raw,
-        volume: None,
-        ids: None,
-        location: None,
-    }
-}
-
 pub(crate) fn password(user: &str, changes: u32) -> String {
     format!("{user}-secret-{changes}")
 }
 
 /// Returns the simulated node that matches the initial model.
 pub(crate) fn simulated() -> Sim {
-    let mut node = os_sim::node().bios_serial(BIOS);
+    let mut node = os_sim::node();
     for (at, (layout, file_system)) in DISKS.into_iter().enumerate() {
         let key = DiskKey::try_from(at + 1).expect("few");
         node = node.disk(size_of(key)).serial(&format!("serial_{key}."));
@@ -324,32 +268,7 @@ pub(crate) fn simulated() -> Sim {
     for user in USERS {
         node = node.user(user, &password(user, 0));
     }
-    node.iscsi_portal(PORTAL, 3260)
-        .target(PLAIN)
-        .lun(2 * GIB)
-        .lun(2 * GIB)
-        .target(CHAP)
-        .lun(2 * GIB)
-        .chap("user", "secret-secret")
-        .target(MUTUAL)
-        .lun(2 * GIB)
-        .chap("user", "secret-secret")
-        .mutual("mutual-secret")
-        .iscsi_portal(OTHER_PORTAL, 3260)
-        .target(PLAIN)
-        .lun(2 * GIB)
-        .service("MSiSCSI", "Microsoft iSCSI Initiator Service")
-        .running()
-        .service("base", "base")
-        .running()
-        .service("middle", "middle")
-        .depends_on("base")
-        .running()
-        .service("top", "top")
-        .depends_on("middle")
-        .service("off", "off")
-        .disabled()
-        .build()
+    node.build()
 }
 
 /// Returns a disk that is attached later, and its description for the simulator.
@@ -361,7 +280,16 @@ pub(crate) fn another(key: DiskKey) -> (Disk, DiskDescription) {
         location: Some("Integrated : Adapter 4 : Port 0 : Target 1 : LUN 7".into()),
         ..DiskDescription::new(2 * GIB)
     };
-    let location = Some(location("4", "1", "7"));
-    let disk = Disk { online: true, read_only: false, ids: Some(("late", serial)), location, ..unit(key) };
+    let disk = Disk {
+        key,
+        size: 2 * GIB,
+        enumerated: true,
+        online: true,
+        read_only: false,
+        layout: Layout::Raw,
+        volume: None,
+        ids: Some(("late", serial)),
+        location: Some(location("4", "1", "7")),
+    };
     (disk, description)
 }

@@ -6,9 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::directory_tree::{Entry, Names, Target, all};
-use crate::reference_model::{
-    CHAP, GIB, KUBELET, MIB, MUTUAL, Model, OTHER_PORTAL, PLAIN, PORTAL, SHARES, USERS, password,
-};
+use crate::reference_model::{GIB, KUBELET, MIB, Model, SHARES, USERS, password};
 use crate::transition::{Call, Event, Transition, VolumeName};
 
 type Calls = BoxedStrategy<Call>;
@@ -24,8 +22,6 @@ pub(crate) fn transition(model: &Model) -> BoxedStrategy<Transition> {
         5 => Just(mount as Choice<Call>),
         10 => Just(filesystem as Choice<Call>),
         4 => Just(smb as Choice<Call>),
-        2 => Just(system as Choice<Call>),
-        3 => Just(iscsi as Choice<Call>),
     ];
     let of_group = Rc::clone(&model);
     let calls = groups.no_shrink().prop_flat_map(move |choose| choose(&of_group));
@@ -43,9 +39,9 @@ fn number(model: &Model) -> BoxedStrategy<u32> {
     prop_oneof![12 => select(known), 1 => select(vec![0, 99, u32::MAX])].boxed()
 }
 
-/// The number of a disk that is not attached through an iSCSI target.
+/// The number of a disk that is not the system disk.
 fn hotpluggable(model: &Model) -> BoxedStrategy<u32> {
-    let of = model.disks.iter().filter(|(_, disk)| disk.key != 0 && !(20..30).contains(&disk.key));
+    let of = model.disks.iter().filter(|(_, disk)| disk.key != 0);
     let known: Vec<u32> = of.map(|(number, _)| *number).collect();
     if known.is_empty() { Just(99).boxed() } else { select(known).boxed() }
 }
@@ -162,45 +158,6 @@ fn smb(model: &Model) -> Calls {
         Call::NewSmbGlobalMapping { remote, local, user, password }
     });
     prop_oneof![4 => map, 1 => remote().prop_map(Call::RemoveSmbGlobalMapping)].boxed()
-}
-
-fn system(_: &Model) -> Calls {
-    let service = || select(vec!["base", "middle", "top", "off", "unknown"]);
-    prop_oneof![
-        1 => Just(Call::GetBiosSerialNumber),
-        3 => service().prop_map(Call::GetService),
-        3 => service().prop_map(Call::StartService),
-        3 => (service(), any::<bool>()).prop_map(|(name, force)| Call::StopService(name, force)),
-    ]
-    .boxed()
-}
-
-fn iscsi(_: &Model) -> Calls {
-    let portal = || prop_oneof![9 => Just(PORTAL), 4 => Just(OTHER_PORTAL), 1 => Just("10.0.0.99")];
-    let iqn = || prop_oneof![6 => select(vec![PLAIN, CHAP, MUTUAL]), 1 => Just("iqn.2026-01.io.k8s.csi:unknown")];
-    let login = prop_oneof![
-        3 => Just((PORTAL, PLAIN, "NONE", "")),
-        2 => Just((OTHER_PORTAL, PLAIN, "NONE", "")),
-        2 => Just((PORTAL, CHAP, "ONE_WAY_CHAP", "secret-secret")),
-        2 => Just((PORTAL, MUTUAL, "MUTUAL_CHAP", "secret-secret")),
-        2 => (
-            portal(),
-            iqn(),
-            select(vec!["NONE", "ONE_WAY_CHAP", "MUTUAL_CHAP"]),
-            select(vec!["secret-secret", "wrong-wrong-1"]),
-        ),
-    ];
-    prop_oneof![
-        1 => Just(Call::ListTargetPortals),
-        4 => portal().prop_map(Call::AddTargetPortal),
-        1 => portal().prop_map(Call::DiscoverTargetPortal),
-        1 => portal().prop_map(Call::RemoveTargetPortal),
-        5 => login.prop_map(|(at, iqn, method, secret)| Call::ConnectTarget { at, iqn, method, secret }),
-        2 => (portal(), iqn()).prop_map(|(at, iqn)| Call::DisconnectTarget(at, iqn)),
-        3 => (portal(), iqn()).prop_map(|(at, iqn)| Call::GetTargetDisks(at, iqn)),
-        1 => select(vec!["mutual-secret", "wrong-wrong-1", "short"]).prop_map(Call::SetMutualChapSecret),
-    ]
-    .boxed()
 }
 
 fn event(model: &Model) -> BoxedStrategy<Event> {

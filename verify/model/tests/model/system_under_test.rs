@@ -1,6 +1,6 @@
 //! The system under test: the daemon, served in memory, on a simulated node.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,7 +20,7 @@ use transport::memory::{self, Dialer};
 use crate::directory_tree::DiskKey;
 use crate::expected::Expected;
 use crate::messages::{self, Payload};
-use crate::reference_model::{INNER, Model, OTHER_PORTAL, PORTAL, password, simulated};
+use crate::reference_model::{INNER, Model, password, simulated};
 use crate::transition::{Call, Event, VolumeName};
 
 /// A valid name that no volume has.
@@ -173,11 +173,4 @@ impl Daemon {
         drop((self.channels, self.stop));
         self.serving.await.expect("no panic")
     }
-}
-
-/// Returns the target portals that the simulated initiator knows.
-pub(crate) fn portals(system: &SystemUnderTest) -> BTreeSet<&'static str> {
-    let snapshot = system.sim.snapshot();
-    let is_known = |at: &&str| snapshot.as_str().lines().any(|line| line.starts_with("portal ") && line.contains(*at));
-    [PORTAL, OTHER_PORTAL].into_iter().filter(is_known).collect()
 }

@@ -94,27 +94,6 @@ pub(crate) enum Call {
         password: String,
     },
     RemoveSmbGlobalMapping(String),
-
-    GetBiosSerialNumber,
-    GetService(&'static str),
-    StartService(&'static str),
-    StopService(&'static str, bool),
-
-    ListTargetPortals,
-    AddTargetPortal(&'static str),
-    DiscoverTargetPortal(&'static str),
-    RemoveTargetPortal(&'static str),
-    ConnectTarget {
-        at: &'static str,
-        iqn: &'static str,
-        method: &'static str,
-        secret: &'static str,
-    },
-    /// With the portal and the target.
-    DisconnectTarget(&'static str, &'static str),
-    /// With the portal and the target.
-    GetTargetDisks(&'static str, &'static str),
-    SetMutualChapSecret(&'static str),
 }
 
 impl Call {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os_sim::{Builder, Sim, Timing};
+use os_sim::{Builder, Sim};
 use storage_ops::{
     CreateSymlink, DiskNumber, FormatVolume, Mkdir, MountVolume, PartitionDisk, RemoveSmbGlobalMapping, ResizeTarget,
     ResizeVolume, Rmdir, RmdirContents, ServiceName, SetDiskState, StartService, StopService, UncPath, UnmountVolume,
@@ -27,15 +27,14 @@ fn two() -> Sim {
 /// Longer than any operation waits: a job of the first is still running when the second starts.
 const BEYOND_TIMEOUTS: Duration = Duration::from_mins(15);
 
-fn slowly(node: Builder) -> Sim {
-    let timing = Timing {
-        initialize: BEYOND_TIMEOUTS,
-        create_partition: BEYOND_TIMEOUTS,
-        format: BEYOND_TIMEOUTS,
-        resize: BEYOND_TIMEOUTS,
-        ..Timing::default()
-    };
-    node.timing(timing).build()
+fn slowly(node: &Builder) -> Sim {
+    let sim = node.build();
+    sim.set_timing(|timing| {
+        for span in [&mut timing.initialize, &mut timing.create_partition, &mut timing.format, &mut timing.resize] {
+            *span = BEYOND_TIMEOUTS;
+        }
+    });
+    sim
 }
 
 const PARTITION: MakeRequest = |_| boxed(PartitionDisk { disk: ONE });
@@ -85,23 +84,23 @@ pub const PAIRS: &[Pair] = &[
         || os_sim::node().disk(GIB).partitioned().dir(TARGET).build(),
         [FORMAT, MOUNT],
     ),
-    pair("PartitionDisk twice, slowly", || slowly(os_sim::node().disk(GIB)), [PARTITION, PARTITION]),
-    pair("PartitionDisk and SetDiskState(offline), slowly", || slowly(os_sim::node().disk(GIB)), [PARTITION, OFFLINE]),
-    pair("FormatVolume twice, slowly", || slowly(os_sim::node().disk(GIB).partitioned()), [FORMAT, FORMAT]),
+    pair("PartitionDisk twice, slowly", || slowly(&os_sim::node().disk(GIB)), [PARTITION, PARTITION]),
+    pair("PartitionDisk and SetDiskState(offline), slowly", || slowly(&os_sim::node().disk(GIB)), [PARTITION, OFFLINE]),
+    pair("FormatVolume twice, slowly", || slowly(&os_sim::node().disk(GIB).partitioned()), [FORMAT, FORMAT]),
     pair(
         "FormatVolume and SetDiskState(offline), slowly",
-        || slowly(os_sim::node().disk(GIB).partitioned()),
+        || slowly(&os_sim::node().disk(GIB).partitioned()),
         [FORMAT, OFFLINE],
     ),
     pair(
         "FormatVolume and MountVolume, slowly",
-        || slowly(os_sim::node().disk(GIB).partitioned().dir(TARGET)),
+        || slowly(&os_sim::node().disk(GIB).partitioned().dir(TARGET)),
         [FORMAT, MOUNT],
     ),
-    pair("ResizeVolume and SetDiskState(offline), slowly", || slowly(ntfs().grown_to(2 * GIB)), [RESIZE, OFFLINE]),
+    pair("ResizeVolume and SetDiskState(offline), slowly", || slowly(&ntfs().grown_to(2 * GIB)), [RESIZE, OFFLINE]),
     pair(
         "ResizeVolume and UnmountVolume, slowly",
-        || slowly(ntfs().mounted(TARGET).grown_to(2 * GIB)),
+        || slowly(&ntfs().mounted(TARGET).grown_to(2 * GIB)),
         [RESIZE, UNMOUNT],
     ),
     pair("ResizeVolume and SetDiskState(offline)", GROWN, [RESIZE, OFFLINE]),

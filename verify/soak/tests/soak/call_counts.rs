@@ -73,11 +73,6 @@ impl CallCounts {
         self.lock().values().map(|calls| calls.abandoned).sum()
     }
 
-    /// Returns how many calls have been answered.
-    pub(crate) fn answers(&self) -> u64 {
-        self.lock().values().flat_map(|calls| calls.answered.values()).sum()
-    }
-
     /// Asserts that each call was answered once or abandoned, that the daemon has ended all calls that it started, and
     /// that its counts by path and status differ from these only by abandoned calls.
     pub(crate) fn assert_match(&self, metrics: &str) {

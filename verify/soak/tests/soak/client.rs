@@ -190,6 +190,6 @@ fn share_of(server: &str, number: u32) -> String {
 }
 
 /// Returns a request to map a share.
-pub(crate) fn mapping(share: &str) -> Value {
+fn mapping(share: &str) -> Value {
     json!({"remote_path": share, "local_path": "", "username": r"SOAK\user", "password": "password"})
 }

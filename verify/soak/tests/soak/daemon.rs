@@ -14,12 +14,10 @@ use crate::metrics::Metrics;
 use crate::platform;
 use crate::resources::ResourceUsage;
 
-/// An SMB server that answers immediately. Each server has a share for each client, and one more.
+/// An SMB server that answers immediately. Each server has a share for each client.
 pub(crate) const FAST_SERVER: &str = "fast";
 /// An SMB server that answers after [`DELAY`].
 pub(crate) const DELAYED_SERVER: &str = "delayed";
-/// An SMB server that answers after as long as the slow call is to take.
-pub(crate) const SLOW_SERVER: &str = "slow";
 
 const DELAY: Duration = Duration::from_millis(100);
 
@@ -39,12 +37,11 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts the daemon on a node whose WMI is slow, and one of whose SMB servers takes `slow` to answer. Waits until it
-    /// has printed all of its first lines.
-    pub(crate) fn start(program: &Path, disks: u32, slow: Duration) -> Self {
+    /// Starts the daemon on a node whose WMI is slow. Waits until it has printed all of its first lines.
+    pub(crate) fn start(program: &Path, disks: u32) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let node = folder.path().join("node.toml");
-        fs::write(&node, description(disks, slow)).expect("a file");
+        fs::write(&node, description(disks)).expect("a file");
         let mut process = Command::new(program)
             .arg(format!("-socket-folder={}", folder.path().join(SOCKETS).display()))
             .arg(format!("-node={}", node.display()))
@@ -124,7 +121,7 @@ impl Drop for Daemon {
 }
 
 /// Describes the simulated node.
-fn description(disks: u32, slow: Duration) -> String {
+fn description(disks: u32) -> String {
     let time = |name: &str, milliseconds: u32| format!("{name} = \"{milliseconds}ms\"\n");
     let mut text = "[timing]\n".to_owned();
     for (name, milliseconds) in [("query", 20), ("initialize", 30), ("create_partition", 60), ("format", 120)] {
@@ -136,12 +133,12 @@ fn description(disks: u32, slow: Duration) -> String {
     }
     let shares: Vec<_> = (1..=disks).map(|number| format!("{{ name = \"share{number}\" }}, ")).collect();
     let shares = shares.concat();
-    let servers = [(FAST_SERVER, Duration::ZERO), (DELAYED_SERVER, DELAY), (SLOW_SERVER, slow)];
+    let servers = [(FAST_SERVER, Duration::ZERO), (DELAYED_SERVER, DELAY)];
     for (host, answer) in servers {
         write!(
             text,
             "[[smb_server]]\nhost = \"{host}\"\nanswer_takes = \"{}ms\"\n\
-             shares = [{shares}{{ name = \"share\" }}]\nusers = [{{ name = \"user\", password = \"password\" }}]\n",
+             shares = [{shares}]\nusers = [{{ name = \"user\", password = \"password\" }}]\n",
             answer.as_millis()
         )
         .expect("writing to a string succeeds");
