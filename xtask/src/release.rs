@@ -22,8 +22,8 @@ use programs::Platform;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Make only the programs and images of this platform, such as windows-amd64
-    #[arg(long)]
+    /// Make only the programs and images of this platform
+    #[arg(long, value_parser = programs::PLATFORMS.map(|platform| platform.name))]
     platform: Option<String>,
     /// Take the programs from this folder, such as signed ones, instead of building them
     #[arg(long)]
@@ -44,18 +44,23 @@ fn parts() -> PathBuf {
 }
 
 pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
+    // The crates would have the changes, the chart and the Go module would not.
+    if options.platform.is_none()
+        && workspace::git(&["status", "--porcelain"]).is_none_or(|changes| !changes.is_empty())
+    {
+        return Err("a release is made from a git checkout without changes".into());
+    }
     for folder in [folder(), parts()] {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
     }
-    let mut sum = Summary::default();
     let is_wanted = |platform: &&Platform| options.platform.as_ref().is_none_or(|name| name == platform.name);
     let wanted: Vec<_> = programs::PLATFORMS.iter().filter(is_wanted).collect();
+    let mut sum = Summary::default();
     for platform in &wanted {
         sum += Summary::of_step(platform.name, || programs::make(platform, options.programs.as_deref()));
     }
-    // Before there are other files.
-    sum += Summary::of_step("SBOM", sbom::make);
+    sum += Summary::of_step("SBOM", || sbom::make(&wanted));
     sum += Summary::of_step("images", || images::make(&wanted));
     if options.platform.is_none() {
         sum += Summary::of_step("chart", images::make_chart);
@@ -63,10 +68,14 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
         sum += Summary::of_step("Go module", go_module);
         sum += Summary::of_step("contents", contents::check);
     }
+    // An incomplete release has no hashes.
+    if !sum.is_success() {
+        return Ok(sum);
+    }
     fs::write(folder().join("RELEASE-NOTES.md"), notes()?)?;
     let sums = files()?.into_iter().map(|name| Ok(format!("{}  {name}\n", sha256(&folder().join(&name))?)));
     fs::write(folder().join("SHA256SUMS"), sums.collect::<Result<String, Error>>()?)?;
-    if options.twice && sum.is_success() {
+    if options.twice {
         sum += Summary::of_step("the same release in another folder", || again(options));
     }
     Ok(sum)
@@ -91,7 +100,7 @@ fn go_module() -> Result<Summary, Error> {
     let tracked = "git archive HEAD '*.go' 'go.*' README.md Dockerfile example proto | tar -x -C \"$0\"";
     unpack.arg(format!("{tracked} && cp -r simcontrol ../../LICENSE \"$0\""));
     process::must_succeed(unpack.arg(&module))?;
-    tar(&parts().join("go"), &folder().join(format!("{NAME}.tar.gz")))?;
+    tar(&parts().join("go"), &folder().join(format!("{NAME}.tar.gz")), "0")?;
     Ok(Summary::of_check("the Go module", Command::new("go").current_dir(module).args(["vet", "./..."])))
 }
 
@@ -102,7 +111,7 @@ fn notes() -> Result<String, Error> {
     let after = |title: &str| changes.split_once(&format!("\n## [{title}]"))?.1.split_once('\n');
     let section = |title: &str| Some(after(title)?.1.split("\n## [").next()?.trim());
     let section = section(&number).or_else(|| section("Unreleased")).ok_or("CHANGELOG.md has no section")?;
-    let compilers = programs::compilers().join("\n");
+    let compilers = programs::compilers().ok_or("no versions of the compilers")?;
     Ok(format!("# csi-proxy {version}\n\n{section}\n\n### Built with\n\n```\n{compilers}\n```\n"))
 }
 
@@ -135,25 +144,24 @@ fn commit_time() -> Result<String, Error> {
 }
 
 /// Makes a tar archive of the contents of a folder, the same for the same contents. gzip compresses a `.tar.gz`.
-fn tar(contents: &Path, archive: &Path) -> Result<(), Error> {
+fn tar(contents: &Path, archive: &Path, owner: &str) -> Result<(), Error> {
     let mut tar = Command::new("tar");
-    tar.args(["--format=ustar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=755"]);
+    tar.args(["--format=ustar", "--sort=name", "--numeric-owner", "--mode=755", "--owner", owner, "--group", owner]);
     tar.arg(format!("--mtime={}", commit_time()?)).arg("-acf").arg(archive).arg("-C").arg(contents);
     process::must_succeed(tar.args(files_in(contents)?))
 }
 
-/// Makes the release again from a clone, with the same tools, and compares all files.
+/// Makes the release again from a clone, with the same tools and in another environment, and compares all files.
 fn again(options: &Options) -> Result<Summary, Error> {
+    const SCRIPT: &str = "rm -rf \"$1\" && git clone --quiet --no-hardlinks \"$0\" \"$1\" && cd \"$1\" && mkdir target && \
+        ln -s \"$2\" target && shift 2 && umask 077 && exec cargo xtask release \"$@\"";
     let clone = workspace::target().join("another/folder/for the same release");
-    let _ = fs::remove_dir_all(&clone);
-    let mut git = Command::new("git");
-    process::must_succeed(git.args(["clone", "--quiet", "--no-hardlinks"]).arg(workspace::root()).arg(&clone))?;
-    fs::create_dir_all(clone.join("target"))?;
-    process::must_succeed(Command::new("ln").arg("-s").arg(setup::tools()).arg(clone.join("target")))?;
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(&clone).env_remove("CARGO_TARGET_DIR").args(["xtask", "release"]);
-    cargo.args(options.platform.iter().map(|name| format!("--platform={name}")));
-    process::must_succeed(&mut cargo)?;
+    let mut sh = Command::new("sh");
+    sh.args(["-c", SCRIPT]).args([&workspace::root(), &clone, &setup::tools()]);
+    sh.args(options.platform.iter().map(|name| format!("--platform={name}")));
+    sh.env_remove("CARGO_TARGET_DIR").env("CARGO_HOME", clone.join("target/cargo"));
+    sh.envs([("TZ", "Asia/Kolkata"), ("LC_ALL", "C.UTF-8"), ("CARGO_BUILD_JOBS", "1")]);
+    process::must_succeed(&mut sh)?;
     let mut diff = Command::new("diff");
     diff.arg("--recursive").arg(folder()).arg(clone.join("dist/release"));
     Ok(Summary::of_check("the same release in another folder", &mut diff))

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::programs::Platform;
-use super::{commit_time, folder, hive, number, parts, sha256, tar};
+use super::{commit_time, folder, hive, number, parts, sbom, sha256, tar};
 use crate::summary::Summary;
 use crate::{Error, process, setup, windows, workspace};
 
@@ -18,7 +18,7 @@ const CHART: &str = "csi-proxy-chart";
 /// The hives that Windows looks for when it unpacks an image.
 const HIVES: [&str; 5] = ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"];
 
-/// Makes the images for those of the platforms whose programs there are.
+/// Makes an image for each of these platforms.
 ///
 /// containerd may refuse an index whose Windows images name no version of Windows, so each of these has a tag of its own
 /// and no index: <https://github.com/containerd/containerd/issues/7431>.
@@ -27,7 +27,7 @@ pub(super) fn make(platforms: &[&Platform]) -> Result<Summary, Error> {
     let mut sum = Summary::default();
     for (name, system) in [("csi-proxy", "windows"), ("csi-proxy-sim", "linux")] {
         let mut tags = Vec::new();
-        for platform in platforms.iter().filter(|platform| platform.system() == system && platform.is_made()) {
+        for platform in platforms.iter().filter(|platform| platform.system() == system) {
             let tag = format!("{}-{}", number()?, platform.name);
             push_image(&oras, &format!("{name}:{tag}"), platform)?;
             tags.push(tag);
@@ -47,21 +47,24 @@ pub(super) fn make(platforms: &[&Platform]) -> Result<Summary, Error> {
 /// Adds an image `<layout>:<tag>` with the programs of a platform.
 fn push_image(oras: &Path, image: &str, platform: &Platform) -> Result<(), Error> {
     let contents = parts().join(image.replace(':', "-"));
-    let on_windows = platform.system() == "windows";
+    let (system, architecture) = platform.name.split_once('-').unwrap_or_default();
+    let on_windows = system == "windows";
     // A layer for Windows has the file system in a folder.
     let root = if on_windows { contents.join("Files") } else { contents.clone() };
-    let hives = root.join("Windows/System32/config");
-    fs::create_dir_all(if on_windows { &hives } else { &root })?;
+    // The simulator makes its sockets in a folder that it cannot make as this user.
+    let (user, folder) = if on_windows { ("0", "Windows/System32/config") } else { ("65532", "sockets") };
+    fs::create_dir_all(root.join(folder))?;
     for name in HIVES.iter().filter(|_| on_windows) {
-        fs::write(hives.join(name), hive::empty())?;
+        fs::write(root.join(folder).join(name), hive::empty())?;
     }
     for package in platform.packages.iter().filter(|package| **package != windows::SELFTEST) {
         let [on_node, released] = platform.files(package);
         fs::copy(released, root.join(on_node))?;
     }
     fs::copy(workspace::root().join("LICENSE"), root.join("LICENSE"))?;
+    fs::copy(super::folder().join(sbom::licenses(platform)), root.join("THIRD-PARTY.txt"))?;
     let layer = format!("{}.tar", image.replace(':', "-"));
-    tar(&contents, &parts().join(&layer))?;
+    tar(&contents, &parts().join(&layer), user)?;
     let label = |name: &str| format!("org.opencontainers.image.{name}");
     // The simulator serves what the recipe for an image of one's own says.
     let recipe = fs::read_to_string(workspace::root().join("sim/simtest/Dockerfile"))?;
@@ -69,9 +72,10 @@ fn push_image(oras: &Path, image: &str, platform: &Platform) -> Result<(), Error
     let entrypoint =
         if on_windows { json!([format!("{}.exe", windows::DAEMON)]) } else { serde_json::from_str(simulator)? };
     let config = json!({
-        "architecture": platform.architecture(), "os": platform.system(), "created": commit_time()?,
+        "architecture": architecture, "os": system, "created": commit_time()?,
         "config": {
             "Entrypoint": entrypoint,
+            "User": if on_windows { "" } else { user },
             "Env": [if on_windows { r"PATH=C:\Windows\System32;C:\Windows" } else { "PATH=/" }],
             "Labels": {
                 label("title"): platform.packages[0], label("version"): workspace::version()?,
@@ -104,12 +108,14 @@ pub(super) fn make_chart() -> Result<Summary, Error> {
     process::must_succeed(Command::new(helm).current_dir(parts()).args(["package", "deploy/helm/csi-proxy"]))?;
     let packaged = format!("csi-proxy-{}.tgz", number()?);
     fs::copy(parts().join(&packaged), folder().join(format!("{CHART}-{}.tgz", number()?)))?;
-    // The file has neither lists nor maps.
     let chart = fs::read_to_string(parts().join("deploy/helm/csi-proxy/Chart.yaml"))?;
-    let fields = chart.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(": "));
-    let fields = fields.map(|(key, value)| (key.to_owned(), Value::from(value.trim_matches('"'))));
+    let lines = chart.lines().filter(|line| !line.starts_with('#'));
+    let fields = lines.map(|line| {
+        let (key, value) = line.split_once(": ").filter(|(key, _)| key.chars().all(char::is_alphabetic))?;
+        Some((key.to_owned(), Value::from(value.trim_matches('"'))))
+    });
     let media = ["application/vnd.cncf.helm.config.v1+json", "application/vnd.cncf.helm.chart.content.v1.tar+gzip"];
-    let config = fields.collect::<serde_json::Map<_, _>>().into();
+    let config = fields.collect::<Option<serde_json::Map<_, _>>>().ok_or("Chart.yaml has a list or a map")?.into();
     push(&oras, &format!("{CHART}:{}", number()?), &config, &packaged, media)?;
     archive(CHART)
 }
@@ -117,10 +123,7 @@ pub(super) fn make_chart() -> Result<Summary, Error> {
 /// Writes a layout as one file of the release, and reads all that is in it with skopeo.
 fn archive(name: &str) -> Result<Summary, Error> {
     let file = folder().join(format!("{name}.oci.tar"));
-    tar(&parts().join(name), &file)?;
-    if process::find("skopeo").is_none() {
-        return Ok(Summary::skipped(&format!("skopeo reads {name}"), "skopeo is not installed"));
-    }
+    tar(&parts().join(name), &file, "0")?;
     let index: Value = serde_json::from_str(&fs::read_to_string(parts().join(name).join("index.json"))?)?;
     let mut sum = Summary::default();
     for manifest in index["manifests"].as_array().into_iter().flatten() {
