@@ -110,8 +110,8 @@ func TestTheReadmeDescribesEveryValue(t *testing.T) {
 }
 
 // ownValue has the flags that a value of the chart sets.
-var ownValue = []string{"api-groups", "drain", "iscsi-portals", "kubelet-path", "metrics-bind-address", "require-privacy",
-	"services", "smb-servers", "v", "working-dir"}
+var ownValue = []string{"api-groups", "drain", "format-allocation-unit", "format-file-system", "format-writer-sid",
+	"iscsi-portals", "kubelet-path", "metrics-bind-address", "require-privacy", "services", "smb-servers", "v", "working-dir"}
 
 // ofService has the flags that only the Windows service uses.
 var ofService = []string{"require-safe-folders", "windows-service"}

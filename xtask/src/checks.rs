@@ -1,4 +1,5 @@
 //! The checks of the source tree other than tests: formatting, lints, documentation, dependencies, packages.
+#![expect(clippy::unnecessary_wraps, reason = "all checks have one type")]
 
 use std::fs;
 use std::path::PathBuf;

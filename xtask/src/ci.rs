@@ -12,18 +12,9 @@ const PARITY_CALLS: usize = 1000;
 pub(crate) fn run() -> Summary {
     let mut sum = checks::run(&checks::ALL);
     sum += test::run(&[]);
-    sum += Summary::of_step("executor model", || Ok(executor_model()));
     sum += Summary::of_step("instructions of calls", || Ok(instructions()));
     sum += Summary::of_step("parity", || parity::compare(PARITY_CALLS, None));
     sum
-}
-
-/// Runs the executor under a scheduler that chooses the interleavings. The model is a workspace of its own.
-fn executor_model() -> Summary {
-    let mut cargo = workspace::cargo();
-    cargo.args(["test", "--test", "model", "--manifest-path", "verify/executor-model/Cargo.toml"]);
-    cargo.arg("--target-dir").arg(workspace::target().join("executor-model"));
-    Summary::of_compiling_tests(&mut cargo)
 }
 
 /// Counts the instructions of calls with callgrind and compares them with the page.

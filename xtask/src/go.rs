@@ -17,6 +17,8 @@ mod node_plugins;
 
 /// The flag that names the description file of the simulated node to serve.
 const NODE: &str = "-node";
+/// The flag with which the operations of the simulated node take no time.
+const FAST: &str = "-fast";
 /// The flag that names the folder for sockets, on systems without named pipes.
 const SOCKETS: &str = "-socket-folder";
 
@@ -69,7 +71,7 @@ fn over_sockets(source: &Path) -> Result<Summary, Error> {
             fs::remove_dir_all(&folder)?;
         }
         let mut daemon = Command::new(&daemon);
-        daemon.args(log()).arg(NODE).arg(node(source)).arg(SOCKETS).arg(&folder);
+        daemon.args(log()).arg(FAST).arg(NODE).arg(node(source)).arg(SOCKETS).arg(&folder);
         let daemon = Daemon::start(&mut daemon)?;
         sum += calls_of(Command::new(client).arg("-dir").arg(&folder).arg(DRIVERS).arg(drivers()));
         sum += example(source, module, &folder);
@@ -112,7 +114,7 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
     let mut sum = Summary::default();
     for (module, name) in CLIENTS {
         let client = build(source, module, name, "windows")?;
-        let served = Daemon::start(program(&simulator).args(log()).arg(NODE).arg(node(source)))?;
+        let served = Daemon::start(program(&simulator).args(log()).arg(FAST).arg(NODE).arg(node(source)))?;
         sum += calls_of(program(&client).arg(DRIVERS).arg(drivers()));
         sum += served.end();
         if module == CLIENTS[0].0 {

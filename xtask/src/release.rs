@@ -25,8 +25,8 @@ pub(crate) struct Options {
     /// Make only the programs and images of this platform
     #[arg(long, value_parser = programs::PLATFORMS.map(|platform| platform.name))]
     platform: Option<String>,
-    /// Take the programs from this folder, such as signed ones, instead of building them
-    #[arg(long)]
+    /// Take a release from this folder, make what contains or lists its programs again, and run none of them
+    #[arg(long, conflicts_with_all = ["platform", "twice"])]
     programs: Option<PathBuf>,
     /// Make the release again in a clone in another folder, and compare all files
     #[arg(long)]
@@ -57,22 +57,30 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     let is_wanted = |platform: &&Platform| options.platform.as_ref().is_none_or(|name| name == platform.name);
     let wanted: Vec<_> = programs::PLATFORMS.iter().filter(is_wanted).collect();
     let mut sum = Summary::default();
-    for platform in &wanted {
-        sum += Summary::of_step(platform.name, || programs::make(platform, options.programs.as_deref()));
+    if let Some(given) = &options.programs {
+        for name in files_in(given)?.iter().filter(|name| *name != "SHA256SUMS") {
+            fs::copy(given.join(name), folder().join(name))?;
+        }
+    } else {
+        for platform in &wanted {
+            sum += Summary::of_step(platform.name, || programs::make(platform));
+        }
+        if options.platform.is_none() {
+            sum += Summary::of_step("chart", images::make_chart);
+            sum += Summary::of_step("crates", crates);
+            sum += Summary::of_step("Go module", go_module);
+        }
+        fs::write(folder().join("RELEASE-NOTES.md"), notes()?)?;
     }
     sum += Summary::of_step("SBOM", || sbom::make(&wanted));
     sum += Summary::of_step("images", || images::make(&wanted));
     if options.platform.is_none() {
-        sum += Summary::of_step("chart", images::make_chart);
-        sum += Summary::of_step("crates", crates);
-        sum += Summary::of_step("Go module", go_module);
         sum += Summary::of_step("contents", contents::check);
     }
     // An incomplete release has no hashes.
     if !sum.is_success() {
         return Ok(sum);
     }
-    fs::write(folder().join("RELEASE-NOTES.md"), notes()?)?;
     let sums = files()?.into_iter().map(|name| Ok(format!("{}  {name}\n", sha256(&folder().join(&name))?)));
     fs::write(folder().join("SHA256SUMS"), sums.collect::<Result<String, Error>>()?)?;
     if options.twice {

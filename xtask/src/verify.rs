@@ -2,14 +2,15 @@
 //! called resolved.
 
 use crate::summary::Summary;
-use crate::{Error, bench, checks, fuzz, go, mutants, parity, prove, sensitivity, soak};
+use crate::{Error, bench, checks, fuzz, go, mutants, parity, prove, sensitivity, soak, workspace};
 
 /// A deep check by its name.
 type Check = (&'static str, fn() -> Result<Summary, Error>);
 
-const ALL: [Check; 9] = [
+const ALL: [Check; 10] = [
     ("advisories", checks::advisories),
     ("prove", || Ok(prove::run(&prove::Options::default()))),
+    ("executor model", || Ok(executor_model())),
     ("node plugins", go::disturbed_plugins),
     ("parity", || parity::compare(parity::CALLS, None)),
     ("sensitivity", || Ok(sensitivity::run())),
@@ -26,4 +27,12 @@ pub(crate) fn run() -> Summary {
         sum += Summary::of_step(name, check);
     }
     sum
+}
+
+/// Runs the executor under a scheduler that chooses the interleavings. The model is a workspace of its own.
+fn executor_model() -> Summary {
+    let mut cargo = workspace::cargo();
+    cargo.args(["test", "--test", "model", "--manifest-path", "verify/executor-model/Cargo.toml"]);
+    cargo.arg("--target-dir").arg(workspace::target().join("executor-model"));
+    Summary::of_compiling_tests(&mut cargo)
 }

@@ -123,14 +123,18 @@ pub(super) fn make_chart() -> Result<Summary, Error> {
 /// Writes a layout as one file of the release, and reads all that is in it with skopeo.
 fn archive(name: &str) -> Result<Summary, Error> {
     let file = folder().join(format!("{name}.oci.tar"));
+    let index_file = parts().join(name).join("index.json");
+    let mut index: Value = serde_json::from_str(&fs::read_to_string(&index_file)?)?;
+    // oras writes the manifests in another order each time.
+    index["manifests"].as_array_mut().ok_or("index.json has no manifests")?.sort_by_key(Value::to_string);
+    fs::write(index_file, index.to_string())?;
     tar(&parts().join(name), &file, "0")?;
-    let index: Value = serde_json::from_str(&fs::read_to_string(parts().join(name).join("index.json"))?)?;
     let mut sum = Summary::default();
     for manifest in index["manifests"].as_array().into_iter().flatten() {
         let tag = manifest["annotations"]["org.opencontainers.image.ref.name"].as_str().unwrap_or_default();
         let mut copy = Command::new("skopeo");
-        copy.args(["copy", "--quiet", "--all", "--insecure-policy"])
-            .arg(format!("oci-archive:{}:{tag}", file.display()));
+        copy.args(["copy", "--quiet", "--all", "--preserve-digests", "--insecure-policy"]);
+        copy.arg(format!("oci-archive:{}:{tag}", file.display()));
         copy.arg(format!("dir:{}", parts().join(format!("read-{name}-{tag}")).display()));
         sum += Summary::of_check(&format!("skopeo reads {name}:{tag}"), &mut copy);
     }

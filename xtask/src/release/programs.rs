@@ -63,13 +63,12 @@ impl Platform {
     }
 }
 
-/// Builds the programs of a platform, or takes them from the folder `given`.
-pub(super) fn make(platform: &Platform, given: Option<&Path>) -> Result<Summary, Error> {
-    let built = if given.is_some() { PathBuf::new() } else { build(platform)? };
+/// Builds the programs of a platform.
+pub(super) fn make(platform: &Platform) -> Result<Summary, Error> {
+    let built = build(platform)?;
     for package in platform.packages.iter().copied() {
         let [name, released] = platform.files(package);
-        let given = given.map(|folder| folder.join(Path::new(&released).file_name().unwrap_or_default()));
-        fs::copy(given.unwrap_or_else(|| built.join(&name)), &released)?;
+        fs::copy(built.join(&name), &released)?;
         if windows::SHIPPED_PACKAGES.contains(&package) && platform.system() == "windows" {
             windows::check_shipped(Path::new(&released), &name)?;
         } else if platform.name == "linux-amd64" && env::consts::ARCH == "x86_64" {

@@ -81,6 +81,9 @@ async fn repetitions_and_connections_are_logged() {
     let (sim, sockets) = (node(), Sockets::new());
     let log = tempfile::NamedTempFile::new().unwrap();
     let writer = Arc::new(log.reopen().unwrap());
+    // While only one subscriber exists, and only for this thread, a log statement that another thread reaches first is off.
+    let of_all_threads = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(io::sink).finish();
+    tracing::subscriber::set_global_default(of_all_threads).unwrap();
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(writer).finish();
     let _subscriber = tracing::subscriber::set_default(subscriber);
     let client = sockets.client();
