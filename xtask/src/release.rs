@@ -3,9 +3,10 @@
 //! The same commit and compilers give the same files in any folder: docs/releases.md lists the files and describes how to
 //! repeat a release. Whatever needs a secret, such as a signature, is left to .github/workflows/release.yml.
 
-use std::fs;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fs, io};
 
 use clap::Args;
 
@@ -39,18 +40,17 @@ fn folder() -> PathBuf {
 }
 
 /// The folder of files from which those of the release are made.
-fn parts() -> PathBuf {
+fn staging() -> PathBuf {
     workspace::target().join("release-parts")
 }
 
 pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     // The crates would have the changes, the chart and the Go module would not.
-    if options.platform.is_none()
-        && workspace::git(&["status", "--porcelain"]).is_none_or(|changes| !changes.is_empty())
-    {
+    let changes = workspace::git(&["status", "--porcelain"]);
+    if options.platform.is_none() && changes.as_deref() != Some("") {
         return Err("a release is made from a git checkout without changes".into());
     }
-    for folder in [folder(), parts()] {
+    for folder in [folder(), staging()] {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
     }
@@ -58,7 +58,7 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     let wanted: Vec<_> = programs::PLATFORMS.iter().filter(is_wanted).collect();
     let mut sum = Summary::default();
     if let Some(given) = &options.programs {
-        for name in files_in(given)?.iter().filter(|name| *name != "SHA256SUMS") {
+        for name in names_in(given)?.iter().filter(|name| *name != "SHA256SUMS") {
             fs::copy(given.join(name), folder().join(name))?;
         }
     } else {
@@ -81,10 +81,10 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     if !sum.is_success() {
         return Ok(sum);
     }
-    let sums = files()?.into_iter().map(|name| Ok(format!("{}  {name}\n", sha256(&folder().join(&name))?)));
+    let sums = names_in(&folder())?.into_iter().map(|name| Ok(format!("{}  {name}\n", sha256(&folder().join(&name))?)));
     fs::write(folder().join("SHA256SUMS"), sums.collect::<Result<String, Error>>()?)?;
     if options.twice {
-        sum += Summary::of_step("the same release in another folder", || again(options));
+        sum += Summary::of_step("the same release in another folder", || rebuild_elsewhere(options));
     }
     Ok(sum)
 }
@@ -101,14 +101,13 @@ fn crates() -> Result<Summary, Error> {
 fn go_module() -> Result<Summary, Error> {
     const NAME: &str = "csi-proxy-simtest";
     go::generate_stubs()?;
-    let module = parts().join("go").join(NAME);
+    let module = staging().join("go").join(NAME);
     fs::create_dir_all(&module)?;
-    let mut unpack = Command::new("sh");
-    unpack.current_dir(workspace::root().join("sim/simtest")).arg("-c");
-    let tracked = "git archive HEAD '*.go' 'go.*' README.md Dockerfile example proto | tar -x -C \"$0\"";
-    unpack.arg(format!("{tracked} && cp -r simcontrol ../../LICENSE \"$0\""));
-    process::must_succeed(unpack.arg(&module))?;
-    tar(&parts().join("go"), &folder().join(format!("{NAME}.tar.gz")), "0")?;
+    let unpack = "git archive HEAD '*.go' 'go.*' README.md Dockerfile example proto | tar -x -C \"$0\" &&
+        cp -r simcontrol ../../LICENSE \"$0\"";
+    let mut sh = Command::new("sh");
+    process::must_succeed(sh.current_dir(workspace::root().join("sim/simtest")).args(["-c", unpack]).arg(&module))?;
+    tar(&staging().join("go"), &folder().join(format!("{NAME}.tar.gz")), "0")?;
     Ok(Summary::of_check("the Go module", Command::new("go").current_dir(module).args(["vet", "./..."])))
 }
 
@@ -128,16 +127,9 @@ fn number() -> Result<String, Error> {
     Ok(workspace::version()?.split('+').next().unwrap_or_default().to_owned())
 }
 
-/// Returns the names of the files of the release, in order.
-fn files() -> Result<Vec<String>, Error> {
-    files_in(&folder())
-}
-
-fn files_in(folder: &Path) -> Result<Vec<String>, Error> {
-    let entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
-    let mut names: Vec<_> = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    Ok(names)
+/// Returns the names of the files and folders in a folder, in order.
+fn names_in(folder: &Path) -> io::Result<BTreeSet<String>> {
+    fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
 fn sha256(file: &Path) -> Result<String, Error> {
@@ -156,11 +148,11 @@ fn tar(contents: &Path, archive: &Path, owner: &str) -> Result<(), Error> {
     let mut tar = Command::new("tar");
     tar.args(["--format=ustar", "--sort=name", "--numeric-owner", "--mode=755", "--owner", owner, "--group", owner]);
     tar.arg(format!("--mtime={}", commit_time()?)).arg("-acf").arg(archive).arg("-C").arg(contents);
-    process::must_succeed(tar.args(files_in(contents)?))
+    process::must_succeed(tar.args(names_in(contents)?))
 }
 
 /// Makes the release again from a clone, with the same tools and in another environment, and compares all files.
-fn again(options: &Options) -> Result<Summary, Error> {
+fn rebuild_elsewhere(options: &Options) -> Result<Summary, Error> {
     const SCRIPT: &str = "rm -rf \"$1\" && git clone --quiet --no-hardlinks \"$0\" \"$1\" && cd \"$1\" && mkdir target && \
         ln -s \"$2\" target && shift 2 && umask 077 && exec cargo xtask release \"$@\"";
     let clone = workspace::target().join("another/folder/for the same release");

@@ -186,7 +186,7 @@ pub(crate) fn cargo_tool(name: &str) -> Result<PathBuf, Error> {
     if let Some(features) = features {
         install.args(["--no-default-features", "--debug", "--features", features]);
     }
-    installed_by(&mut install, installed)
+    process::must_succeed(&mut install).map(|()| installed)
 }
 
 /// Programs in Go. A version of its own is used, as newer linters report more.
@@ -207,9 +207,6 @@ pub(crate) fn go_tool(name: &str) -> Result<PathBuf, Error> {
         return Err("go is not installed".into());
     }
     let (_, module) = GO_TOOLS.iter().find(|(known, _)| *known == name).ok_or("an unknown program")?;
-    installed_by(Command::new("go").args(["install", module]).env("GOBIN", &folder).env("GOFLAGS", ""), program)
-}
-
-fn installed_by(install: &mut Command, program: PathBuf) -> Result<PathBuf, Error> {
-    process::must_succeed(install).map(|()| program)
+    let mut go = Command::new("go");
+    process::must_succeed(go.args(["install", module]).env("GOBIN", &folder).env("GOFLAGS", "")).map(|()| program)
 }

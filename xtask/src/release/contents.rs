@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use super::{folder, number, parts};
+use super::{folder, number, staging};
 use crate::summary::Summary;
 use crate::{Error, process, workspace};
 
@@ -17,11 +17,11 @@ done"#;
 
 /// Compares with the list. To change the list, copy the one that was found.
 pub(super) fn check() -> Result<Summary, Error> {
-    let list = process::output(Command::new("sh").current_dir(folder()).args(["-c", LIST]).arg(parts()));
+    let list = process::output(Command::new("sh").current_dir(folder()).args(["-c", LIST]).arg(staging()));
     // Without versions.
     let list = list.ok_or("tar failed")?.replace(&number()?, "VERSION");
     let [listed, found] =
-        [workspace::root().join("xtask/src/release"), parts()].map(|folder| folder.join("contents.txt"));
+        [workspace::root().join("xtask/src/release"), staging()].map(|folder| folder.join("contents.txt"));
     fs::write(&found, Vec::from_iter(list.lines().collect::<BTreeSet<_>>()).join("\n") + "\n")?;
     Ok(Summary::of_check("contents", Command::new("diff").arg(listed).arg(found)))
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::programs::Platform;
-use super::{commit_time, folder, hive, number, parts, sbom, sha256, tar};
+use super::{commit_time, folder, hive, number, sbom, sha256, staging, tar};
 use crate::summary::Summary;
 use crate::{Error, process, setup, windows, workspace};
 
@@ -34,7 +34,7 @@ pub(super) fn make(platforms: &[&Platform]) -> Result<Summary, Error> {
         }
         if system == "linux" && !tags.is_empty() {
             let mut index = Command::new(&oras);
-            index.current_dir(parts()).args(["manifest", "index", "create", "--oci-layout"]);
+            index.current_dir(staging()).args(["manifest", "index", "create", "--oci-layout"]);
             process::must_succeed(index.arg(format!("{name}:{}", number()?)).args(&tags))?;
         }
         if !tags.is_empty() {
@@ -46,7 +46,7 @@ pub(super) fn make(platforms: &[&Platform]) -> Result<Summary, Error> {
 
 /// Adds an image `<layout>:<tag>` with the programs of a platform.
 fn push_image(oras: &Path, image: &str, platform: &Platform) -> Result<(), Error> {
-    let contents = parts().join(image.replace(':', "-"));
+    let contents = staging().join(image.replace(':', "-"));
     let (system, architecture) = platform.name.split_once('-').unwrap_or_default();
     let on_windows = system == "windows";
     // A layer for Windows has the file system in a folder.
@@ -64,7 +64,7 @@ fn push_image(oras: &Path, image: &str, platform: &Platform) -> Result<(), Error
     fs::copy(workspace::root().join("LICENSE"), root.join("LICENSE"))?;
     fs::copy(super::folder().join(sbom::licenses(platform)), root.join("THIRD-PARTY.txt"))?;
     let layer = format!("{}.tar", image.replace(':', "-"));
-    tar(&contents, &parts().join(&layer), user)?;
+    tar(&contents, &staging().join(&layer), user)?;
     let label = |name: &str| format!("org.opencontainers.image.{name}");
     // The simulator serves what the recipe for an image of one's own says.
     let recipe = fs::read_to_string(workspace::root().join("sim/simtest/Dockerfile"))?;
@@ -82,7 +82,7 @@ fn push_image(oras: &Path, image: &str, platform: &Platform) -> Result<(), Error
                 label("revision"): workspace::git(&["rev-parse", "HEAD"]), label("licenses"): "Apache-2.0",
             },
         },
-        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", sha256(&parts().join(&layer))?)]},
+        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", sha256(&staging().join(&layer))?)]},
         "history": [{"created_by": "cargo xtask release"}],
     });
     let media = ["application/vnd.oci.image.config.v1+json", "application/vnd.oci.image.layer.v1.tar"];
@@ -91,9 +91,9 @@ fn push_image(oras: &Path, image: &str, platform: &Platform) -> Result<(), Error
 
 /// Adds a manifest with a config and one layer, which have these media types.
 fn push(oras: &Path, name: &str, config: &Value, layer: &str, [of_config, of_layer]: [&str; 2]) -> Result<(), Error> {
-    fs::write(parts().join("config.json"), config.to_string())?;
+    fs::write(staging().join("config.json"), config.to_string())?;
     let mut push = Command::new(oras);
-    push.current_dir(parts()).args(["push", "--oci-layout", name]);
+    push.current_dir(staging()).args(["push", "--oci-layout", name]);
     push.arg(format!("--annotation=org.opencontainers.image.created={}", commit_time()?));
     process::must_succeed(push.arg(format!("--config=config.json:{of_config}")).arg(format!("{layer}:{of_layer}")))
 }
@@ -103,12 +103,15 @@ pub(super) fn make_chart() -> Result<Summary, Error> {
     let (helm, oras) = (setup::go_tool("helm")?, setup::go_tool("oras")?);
     // helm keeps the times of the files. Those in an archive of the commit have its time.
     let mut unpack = Command::new("sh");
-    unpack.current_dir(workspace::root()).args(["-c", "git archive HEAD deploy/helm | tar -x -C \"$0\""]).arg(parts());
+    unpack
+        .current_dir(workspace::root())
+        .args(["-c", "git archive HEAD deploy/helm | tar -x -C \"$0\""])
+        .arg(staging());
     process::must_succeed(&mut unpack)?;
-    process::must_succeed(Command::new(helm).current_dir(parts()).args(["package", "deploy/helm/csi-proxy"]))?;
+    process::must_succeed(Command::new(helm).current_dir(staging()).args(["package", "deploy/helm/csi-proxy"]))?;
     let packaged = format!("csi-proxy-{}.tgz", number()?);
-    fs::copy(parts().join(&packaged), folder().join(format!("{CHART}-{}.tgz", number()?)))?;
-    let chart = fs::read_to_string(parts().join("deploy/helm/csi-proxy/Chart.yaml"))?;
+    fs::copy(staging().join(&packaged), folder().join(format!("{CHART}-{}.tgz", number()?)))?;
+    let chart = fs::read_to_string(staging().join("deploy/helm/csi-proxy/Chart.yaml"))?;
     let lines = chart.lines().filter(|line| !line.starts_with('#'));
     let fields = lines.map(|line| {
         let (key, value) = line.split_once(": ").filter(|(key, _)| key.chars().all(char::is_alphabetic))?;
@@ -123,19 +126,19 @@ pub(super) fn make_chart() -> Result<Summary, Error> {
 /// Writes a layout as one file of the release, and reads all that is in it with skopeo.
 fn archive(name: &str) -> Result<Summary, Error> {
     let file = folder().join(format!("{name}.oci.tar"));
-    let index_file = parts().join(name).join("index.json");
+    let index_file = staging().join(name).join("index.json");
     let mut index: Value = serde_json::from_str(&fs::read_to_string(&index_file)?)?;
     // oras writes the manifests in another order each time.
     index["manifests"].as_array_mut().ok_or("index.json has no manifests")?.sort_by_key(Value::to_string);
     fs::write(index_file, index.to_string())?;
-    tar(&parts().join(name), &file, "0")?;
+    tar(&staging().join(name), &file, "0")?;
     let mut sum = Summary::default();
     for manifest in index["manifests"].as_array().into_iter().flatten() {
         let tag = manifest["annotations"]["org.opencontainers.image.ref.name"].as_str().unwrap_or_default();
         let mut copy = Command::new("skopeo");
         copy.args(["copy", "--quiet", "--all", "--preserve-digests", "--insecure-policy"]);
         copy.arg(format!("oci-archive:{}:{tag}", file.display()));
-        copy.arg(format!("dir:{}", parts().join(format!("read-{name}-{tag}")).display()));
+        copy.arg(format!("dir:{}", staging().join(format!("read-{name}-{tag}")).display()));
         sum += Summary::of_check(&format!("skopeo reads {name}:{tag}"), &mut copy);
     }
     Ok(sum)

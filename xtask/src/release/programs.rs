@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-use super::{folder, parts};
+use super::{folder, staging};
 use crate::summary::Summary;
 use crate::windows::{self, Toolchain};
 use crate::{Error, process, setup, workspace};
@@ -83,18 +83,18 @@ pub(super) fn make(platform: &Platform) -> Result<Summary, Error> {
 
 /// Builds with the data of `cargo auditable`. Except for mingw's target, zig is the linker, and has the C library.
 fn build(platform: &Platform) -> Result<PathBuf, Error> {
-    let missing = || format!("run `rustup target add {}`", platform.target);
-    let toolchain = Toolchain::installed(platform.target).ok_or_else(missing)?;
+    let toolchain =
+        Toolchain::installed(platform.target).ok_or("rustup has not added the target: see docs/releases.md")?;
     let folders = [setup::python_programs("release")?, setup::cargo_tool("cargo-auditable")?.with_file_name("")];
     let verb = if platform.target == windows::TARGET { "build" } else { "zigbuild" };
     let mut cargo = toolchain.cargo_for(platform.target, &["auditable", verb]);
     let path = env::var_os("PATH").unwrap_or_default();
     cargo.env("PATH", env::join_paths(folders.into_iter().chain(env::split_paths(&path)))?);
-    if platform.name == "windows-arm64"
-        && let Some(llvm) = process::output(Command::new("llvm-config").arg("--bindir"))
-    {
+    if platform.name == "windows-arm64" {
+        let llvm =
+            process::output(Command::new("llvm-config").arg("--bindir")).ok_or("llvm-config is not installed")?;
         // llvm-windres compiles for the target in the name by which it is called.
-        let windres = parts().join("aarch64-w64-mingw32-windres");
+        let windres = staging().join("aarch64-w64-mingw32-windres");
         process::must_succeed(Command::new("ln").arg("-s").arg(Path::new(&llvm).join("llvm-windres")).arg(&windres))?;
         cargo.env("WINDRES", windres);
     }

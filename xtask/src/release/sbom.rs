@@ -14,7 +14,7 @@ use cargo_metadata::{MetadataCommand, Package};
 use serde_json::{Value, json};
 
 use super::programs::Platform;
-use super::{commit_time, files_in, folder, sha256};
+use super::{commit_time, folder, names_in, sha256};
 use crate::summary::Summary;
 use crate::{Error, setup, workspace};
 
@@ -56,7 +56,7 @@ fn third_party<'a>(crates: impl Iterator<Item = &'a Package>) -> Result<String, 
         let license = package.license.as_deref().unwrap_or("no license");
         writeln!(all, "\n{:=<100}\n{} {}: {license}", "", package.name, package.version)?;
         let folder = package.manifest_path.with_file_name("");
-        for name in files_in(folder.as_std_path())? {
+        for name in names_in(folder.as_std_path())? {
             let (file, name) = (folder.join(&name), name.to_lowercase());
             if file.is_file() && BEGINNINGS.iter().any(|it| name.starts_with(it)) && !name.contains("apache") {
                 write!(all, "\n{}", fs::read_to_string(file)?)?;
