@@ -3,9 +3,10 @@
 //! The same commit and compilers give the same files in any folder: docs/releases.md lists the files and describes how to
 //! repeat a release. Whatever needs a secret, such as a signature, is left to .github/workflows/release.yml.
 
-use std::fs;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fs, io};
 
 use clap::Args;
 
@@ -22,8 +23,8 @@ use programs::Platform;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Make only the programs and images of this platform, such as windows-amd64
-    #[arg(long)]
+    /// Make only the programs and images of this platform
+    #[arg(long, value_parser = programs::PLATFORMS.map(|platform| platform.name))]
     platform: Option<String>,
     /// Take a release from this folder, make what contains or lists its programs again, and run none of them
     #[arg(long, conflicts_with_all = ["platform", "twice"])]
@@ -39,20 +40,25 @@ fn folder() -> PathBuf {
 }
 
 /// The folder of files from which those of the release are made.
-fn parts() -> PathBuf {
+fn staging() -> PathBuf {
     workspace::target().join("release-parts")
 }
 
 pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
-    for folder in [folder(), parts()] {
+    // The crates would have the changes, the chart and the Go module would not.
+    let changes = workspace::git(&["status", "--porcelain"]);
+    if options.platform.is_none() && changes.as_deref() != Some("") {
+        return Err("a release is made from a git checkout without changes".into());
+    }
+    for folder in [folder(), staging()] {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
     }
-    let mut sum = Summary::default();
     let is_wanted = |platform: &&Platform| options.platform.as_ref().is_none_or(|name| name == platform.name);
     let wanted: Vec<_> = programs::PLATFORMS.iter().filter(is_wanted).collect();
+    let mut sum = Summary::default();
     if let Some(given) = &options.programs {
-        for name in files_in(given)?.iter().filter(|name| *name != "SHA256SUMS") {
+        for name in names_in(given)?.iter().filter(|name| *name != "SHA256SUMS") {
             fs::copy(given.join(name), folder().join(name))?;
         }
     } else {
@@ -66,15 +72,19 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
         }
         fs::write(folder().join("RELEASE-NOTES.md"), notes()?)?;
     }
-    sum += Summary::of_step("SBOM", sbom::make);
+    sum += Summary::of_step("SBOM", || sbom::make(&wanted));
     sum += Summary::of_step("images", || images::make(&wanted));
     if options.platform.is_none() {
         sum += Summary::of_step("contents", contents::check);
     }
-    let sums = files()?.into_iter().map(|name| Ok(format!("{}  {name}\n", sha256(&folder().join(&name))?)));
+    // An incomplete release has no hashes.
+    if !sum.is_success() {
+        return Ok(sum);
+    }
+    let sums = names_in(&folder())?.into_iter().map(|name| Ok(format!("{}  {name}\n", sha256(&folder().join(&name))?)));
     fs::write(folder().join("SHA256SUMS"), sums.collect::<Result<String, Error>>()?)?;
-    if options.twice && sum.is_success() {
-        sum += Summary::of_step("the same release in another folder", || again(options));
+    if options.twice {
+        sum += Summary::of_step("the same release in another folder", || rebuild_elsewhere(options));
     }
     Ok(sum)
 }
@@ -91,14 +101,13 @@ fn crates() -> Result<Summary, Error> {
 fn go_module() -> Result<Summary, Error> {
     const NAME: &str = "csi-proxy-simtest";
     go::generate_stubs()?;
-    let module = parts().join("go").join(NAME);
+    let module = staging().join("go").join(NAME);
     fs::create_dir_all(&module)?;
-    let mut unpack = Command::new("sh");
-    unpack.current_dir(workspace::root().join("sim/simtest")).arg("-c");
-    let tracked = "git archive HEAD '*.go' 'go.*' README.md Dockerfile example proto | tar -x -C \"$0\"";
-    unpack.arg(format!("{tracked} && cp -r simcontrol ../../LICENSE \"$0\""));
-    process::must_succeed(unpack.arg(&module))?;
-    tar(&parts().join("go"), &folder().join(format!("{NAME}.tar.gz")))?;
+    let unpack = "git archive HEAD '*.go' 'go.*' README.md Dockerfile example proto | tar -x -C \"$0\" &&
+        cp -r simcontrol ../../LICENSE \"$0\"";
+    let mut sh = Command::new("sh");
+    process::must_succeed(sh.current_dir(workspace::root().join("sim/simtest")).args(["-c", unpack]).arg(&module))?;
+    tar(&staging().join("go"), &folder().join(format!("{NAME}.tar.gz")), "0")?;
     Ok(Summary::of_check("the Go module", Command::new("go").current_dir(module).args(["vet", "./..."])))
 }
 
@@ -109,7 +118,7 @@ fn notes() -> Result<String, Error> {
     let after = |title: &str| changes.split_once(&format!("\n## [{title}]"))?.1.split_once('\n');
     let section = |title: &str| Some(after(title)?.1.split("\n## [").next()?.trim());
     let section = section(&number).or_else(|| section("Unreleased")).ok_or("CHANGELOG.md has no section")?;
-    let compilers = programs::compilers().join("\n");
+    let compilers = programs::compilers().ok_or("no versions of the compilers")?;
     Ok(format!("# csi-proxy {version}\n\n{section}\n\n### Built with\n\n```\n{compilers}\n```\n"))
 }
 
@@ -118,16 +127,9 @@ fn number() -> Result<String, Error> {
     Ok(workspace::version()?.split('+').next().unwrap_or_default().to_owned())
 }
 
-/// Returns the names of the files of the release, in order.
-fn files() -> Result<Vec<String>, Error> {
-    files_in(&folder())
-}
-
-fn files_in(folder: &Path) -> Result<Vec<String>, Error> {
-    let entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
-    let mut names: Vec<_> = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    Ok(names)
+/// Returns the names of the files and folders in a folder, in order.
+fn names_in(folder: &Path) -> io::Result<BTreeSet<String>> {
+    fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
 fn sha256(file: &Path) -> Result<String, Error> {
@@ -142,25 +144,24 @@ fn commit_time() -> Result<String, Error> {
 }
 
 /// Makes a tar archive of the contents of a folder, the same for the same contents. gzip compresses a `.tar.gz`.
-fn tar(contents: &Path, archive: &Path) -> Result<(), Error> {
+fn tar(contents: &Path, archive: &Path, owner: &str) -> Result<(), Error> {
     let mut tar = Command::new("tar");
-    tar.args(["--format=ustar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=755"]);
+    tar.args(["--format=ustar", "--sort=name", "--numeric-owner", "--mode=755", "--owner", owner, "--group", owner]);
     tar.arg(format!("--mtime={}", commit_time()?)).arg("-acf").arg(archive).arg("-C").arg(contents);
-    process::must_succeed(tar.args(files_in(contents)?))
+    process::must_succeed(tar.args(names_in(contents)?))
 }
 
-/// Makes the release again from a clone, with the same tools, and compares all files.
-fn again(options: &Options) -> Result<Summary, Error> {
+/// Makes the release again from a clone, with the same tools and in another environment, and compares all files.
+fn rebuild_elsewhere(options: &Options) -> Result<Summary, Error> {
+    const SCRIPT: &str = "rm -rf \"$1\" && git clone --quiet --no-hardlinks \"$0\" \"$1\" && cd \"$1\" && mkdir target && \
+        ln -s \"$2\" target && shift 2 && umask 077 && exec cargo xtask release \"$@\"";
     let clone = workspace::target().join("another/folder/for the same release");
-    let _ = fs::remove_dir_all(&clone);
-    let mut git = Command::new("git");
-    process::must_succeed(git.args(["clone", "--quiet", "--no-hardlinks"]).arg(workspace::root()).arg(&clone))?;
-    fs::create_dir_all(clone.join("target"))?;
-    process::must_succeed(Command::new("ln").arg("-s").arg(setup::tools()).arg(clone.join("target")))?;
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(&clone).env_remove("CARGO_TARGET_DIR").args(["xtask", "release"]);
-    cargo.args(options.platform.iter().map(|name| format!("--platform={name}")));
-    process::must_succeed(&mut cargo)?;
+    let mut sh = Command::new("sh");
+    sh.args(["-c", SCRIPT]).args([&workspace::root(), &clone, &setup::tools()]);
+    sh.args(options.platform.iter().map(|name| format!("--platform={name}")));
+    sh.env_remove("CARGO_TARGET_DIR").env("CARGO_HOME", clone.join("target/cargo"));
+    sh.envs([("TZ", "Asia/Kolkata"), ("LC_ALL", "C.UTF-8"), ("CARGO_BUILD_JOBS", "1")]);
+    process::must_succeed(&mut sh)?;
     let mut diff = Command::new("diff");
     diff.arg("--recursive").arg(folder()).arg(clone.join("dist/release"));
     Ok(Summary::of_check("the same release in another folder", &mut diff))

@@ -42,22 +42,21 @@ pub(crate) fn for_tests() {
         report(install_debian_packages(groups));
         report(install_promtool());
     }
-    for_windows_programs();
+    for_windows_programs(wine::missing_packages());
     report(python_programs("python-client").map(drop));
 }
 
-/// Installs what builds and runs Windows programs.
-pub(crate) fn for_windows_programs() {
+/// Installs what builds Windows programs, and these packages.
+pub(crate) fn for_windows_programs(packages: Vec<&'static str>) {
     if std::env::consts::OS != "windows" {
         let linker = missing_packages(&[(windows::LINKER, windows::LINKER_PACKAGE)]);
-        report(install_debian_packages(vec![linker, windows::missing_packages(), wine::missing_packages()]));
+        report(install_debian_packages(vec![linker, windows::missing_packages(), packages]));
     }
 }
 
 /// Installs what makes a release.
 pub(crate) fn for_releases() {
-    for_windows_programs();
-    report(install_debian_packages(vec![missing_packages(&RELEASE_PROGRAMS)]));
+    for_windows_programs(missing_packages(&RELEASE_PROGRAMS));
 }
 
 fn missing_packages(programs: &[(&str, &'static str)]) -> Vec<&'static str> {
@@ -132,7 +131,7 @@ pub(crate) fn python_programs(name: &str) -> Result<PathBuf, Error> {
     }
     process::must_succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
     let mut pip = Command::new(programs.join("python"));
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&requirements);
+    pip.args(["-m", "pip", "install", "--quiet", "--require-hashes", "--only-binary=:all:", "-r"]).arg(&requirements);
     if let Err(error) = process::must_succeed(&mut pip) {
         fs::remove_dir_all(&folder)?;
         return Err(error);
@@ -167,24 +166,27 @@ fn install_promtool() -> Result<(), Error> {
     process::must_succeed(Command::new("sh").args(["-c", script]).current_dir(&folder))
 }
 
-/// The programs of which a debug build is installed, in less than half the time, with these optional features alone.
-const SMALL: [(&str, &str); 3] = [("cargo-auditable", ""), ("cargo-deny", ""), ("mdbook", "search")];
+/// The programs of which a debug build is installed, in less than half the time, with these optional features alone. The
+/// first one writes into each program of a release, so it has a version.
+const SMALL: [(&str, &str); 3] = [("cargo-auditable@0.7.7", ""), ("cargo-deny", ""), ("mdbook", "search")];
 
 /// Returns a program that is published on crates.io, such as `cargo-fuzz`, after installing it if it is missing.
 pub(crate) fn cargo_tool(name: &str) -> Result<PathBuf, Error> {
-    let features = SMALL.iter().find(|(small, _)| *small == name).map(|(_, features)| *features);
-    // A program that was installed with other features is not taken.
-    let folder = tools().join(features.unwrap_or_default());
+    let small = SMALL.iter().find(|(small, _)| small.split('@').next() == Some(name));
+    let (package, features) = small.map_or((name, None), |(package, features)| (*package, Some(*features)));
+    // A program that was installed with other features, or in another version, is not taken.
+    let folder = tools().join(if package == name { features.unwrap_or_default() } else { package });
     let installed = folder.join("bin").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    if let Some(found) = process::find(name).or_else(|| installed.is_file().then(|| installed.clone())) {
+    let found = process::find(name).filter(|_| package == name);
+    if let Some(found) = found.or_else(|| installed.is_file().then(|| installed.clone())) {
         return Ok(found);
     }
     let mut install = workspace::cargo();
-    install.args(["install", "--locked", "--quiet", name, "--root"]).arg(&folder);
+    install.args(["install", "--locked", "--quiet", package, "--root"]).arg(&folder);
     if let Some(features) = features {
         install.args(["--no-default-features", "--debug", "--features", features]);
     }
-    installed_by(&mut install, installed)
+    process::must_succeed(&mut install).map(|()| installed)
 }
 
 /// Programs in Go. A version of its own is used, as newer linters report more.
@@ -205,9 +207,6 @@ pub(crate) fn go_tool(name: &str) -> Result<PathBuf, Error> {
         return Err("go is not installed".into());
     }
     let (_, module) = GO_TOOLS.iter().find(|(known, _)| *known == name).ok_or("an unknown program")?;
-    installed_by(Command::new("go").args(["install", module]).env("GOBIN", &folder).env("GOFLAGS", ""), program)
-}
-
-fn installed_by(install: &mut Command, program: PathBuf) -> Result<PathBuf, Error> {
-    process::must_succeed(install).map(|()| program)
+    let mut go = Command::new("go");
+    process::must_succeed(go.args(["install", module]).env("GOBIN", &folder).env("GOFLAGS", "")).map(|()| program)
 }

@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 use crate::summary::Summary;
 use crate::{
     Error, bench, ci, docs, facts, fuzz, lint, mutants, parity, prove, release, sensitivity, setup, soak, test, verify,
-    windows,
+    windows, wine,
 };
 
 #[derive(Parser)]
@@ -56,7 +56,7 @@ impl Task {
         match self {
             Self::Test(_) | Self::Ci | Self::Verify => setup::for_tests(),
             Self::Facts(_) | Self::Parity(_) | Self::Soak(_) | Self::Bench(_) | Self::Windows(_) => {
-                setup::for_windows_programs();
+                setup::for_windows_programs(wine::missing_packages());
             }
             Self::Release(_) => setup::for_releases(),
             Self::Lint | Self::Docs | Self::Prove(_) | Self::Sensitivity | Self::Mutants(_) | Self::Fuzz(_) => {}

@@ -120,11 +120,13 @@ pub(crate) fn build_as_shipped(
     packages: &[&str],
 ) -> Result<PathBuf, Error> {
     cargo.args(["--profile", SHIPPED]).args(packages.iter().flat_map(|package| ["-p", package]));
+    let sysroot = process::output(Command::new(toolchain.rustc()).arg("--print=sysroot")).ok_or("no sysroot")?;
     let home = std::env::home_dir().unwrap_or_default();
     let cargo_home = std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
     let folders = [(cargo_home, "cargo"), (workspace::root(), "csi-proxy"), (workspace::target(), "csi-proxy/target")];
     // Link the C runtime statically: nodes do not have its redistributable package installed.
-    let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
+    let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned(), format!("--remap-path-prefix={sysroot}=/rust")];
+    // The last folder that matches applies.
     flags.extend(folders.map(|(folder, name)| format!("--remap-path-prefix={}=/{name}", folder.display())));
     if target == TARGET && toolchain != Toolchain::Windows {
         flags.push("-Clink-arg=-Wl,--no-insert-timestamp".to_owned());
@@ -136,7 +138,21 @@ pub(crate) fn build_as_shipped(
     // In this variable, unlike in RUSTFLAGS, a folder may contain spaces.
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     process::must_succeed(cargo.env("CSI_PROXY_COMMIT", workspace::commit().unwrap_or_default()))?;
-    Ok(toolchain.folder(target, SHIPPED))
+    let folder = toolchain.folder(target, SHIPPED);
+    for package in packages {
+        let program = folder.join(package).with_extension(if target.contains("windows") { "exe" } else { "" });
+        let file = fs::read(&program)?;
+        if has_path_in(&home, &file) || has_path_in(&workspace::root(), &file) {
+            return Err(format!("{} contains a path of this machine", program.display()).into());
+        }
+    }
+    Ok(folder)
+}
+
+/// Returns whether a program contains a path in this folder. All paths are in `/`, which has no parent.
+fn has_path_in(folder: &Path, program: &[u8]) -> bool {
+    let path = folder.join("").into_os_string().into_encoded_bytes();
+    folder.parent().is_some() && program.windows(path.len()).any(|bytes| bytes == path)
 }
 
 /// Returns which of its resources a program does not have.
@@ -476,6 +492,13 @@ mod tests {
         assert_eq!(missing_resource(&all, "b.exe", "0.1.0+abc"), Some("version resource"));
         assert_eq!(missing_resource(&all, "a.exe", "0.1.0"), Some("version resource"));
         assert_eq!(missing_resource(&version, "a.exe", "0.1.0+abc"), Some("manifest"));
+    }
+
+    #[test]
+    fn a_path_of_this_machine_is_detected() {
+        for (program, is_in_home) in [(&b"\0/home/me/a.rs"[..], true), (b"\0/home/mean.rs", false)] {
+            assert_eq!(super::has_path_in("/home/me".as_ref(), program), is_in_home);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! An empty registry hive, in the format "regf". Windows refuses to unpack an image for HostProcess containers without five
-//! hives; since Windows Server 2025, each must be a valid one. Nothing reads them, since such a container has no registry of
-//! its own.
+//! hives; newer builds also refuse empty files, as an issue of Microsoft's base image says:
+//! <https://github.com/microsoft/windows-host-process-containers-base-image/issues/14>. Nothing reads the hives, since such a
+//! container has no registry of its own.
 
 /// What is not zero in the file. A header, with its checksum at 508, and a block with three cells, which follow their sizes;
 /// the size of a cell in use is negative.
