@@ -155,7 +155,7 @@ fn tar(contents: &Path, archive: &Path, owner: &str) -> Result<(), Error> {
 fn rebuild_elsewhere(options: &Options) -> Result<Summary, Error> {
     const SCRIPT: &str = "rm -rf \"$1\" && git clone --quiet --no-hardlinks \"$0\" \"$1\" && cd \"$1\" && mkdir target && \
         ln -s \"$2\" target && shift 2 && umask 077 && exec cargo xtask release \"$@\"";
-    let clone = workspace::target().join("another/folder/for the same release");
+    let clone = workspace::target().join("another/folder/for-the-same-release");
     let mut sh = Command::new("sh");
     sh.args(["-c", SCRIPT]).args([&workspace::root(), &clone, &setup::tools()]);
     sh.args(options.platform.iter().map(|name| format!("--platform={name}")));
