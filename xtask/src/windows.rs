@@ -123,10 +123,10 @@ pub(crate) fn build_as_shipped(
     let sysroot = process::output(Command::new(toolchain.rustc()).arg("--print=sysroot")).ok_or("no sysroot")?;
     let home = std::env::home_dir().unwrap_or_default();
     let cargo_home = std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
-    let folders = [(cargo_home, "cargo"), (workspace::root(), "csi-proxy"), (workspace::target(), "csi-proxy/target")];
+    // The last folder that matches applies: cargo's home may be in the tree.
+    let folders = [(workspace::root(), "csi-proxy"), (workspace::target(), "csi-proxy/target"), (cargo_home, "cargo")];
     // Link the C runtime statically: nodes do not have its redistributable package installed.
     let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned(), format!("--remap-path-prefix={sysroot}=/rust")];
-    // The last folder that matches applies.
     flags.extend(folders.map(|(folder, name)| format!("--remap-path-prefix={}=/{name}", folder.display())));
     if target == TARGET && toolchain != Toolchain::Windows {
         flags.push("-Clink-arg=-Wl,--no-insert-timestamp".to_owned());
