@@ -1,7 +1,6 @@
 //! Every fault at every call: run with the fault, retry without it, and compare the node with a run without faults.
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,15 +9,13 @@ use os::{Os, OsError};
 use os_sim::{DetachedDisk, Sim, Snapshot, Timing};
 use storage_ops::Node;
 
+use crate::SETTLE_TIME;
 use crate::error_codes::{UNSEEN_RETURN, errors_of, is_informative, returns_of, unseen_error_of};
 use crate::invariants::{Baseline, check_answer, check_nothing_held};
 use crate::job_conflicts::JobConflicts;
 use crate::request::{Answer, Request};
 use crate::scenarios::Scenario;
-use crate::started_node::started_with;
-
-/// Longer than any job can take.
-const SETTLE_TIME: Duration = Duration::from_hours(4);
+use crate::started_node::started;
 
 /// Longer than any operation waits, shorter than [`SETTLE_TIME`].
 const BEYOND_TIMEOUTS: Duration = Duration::from_hours(1);
@@ -91,11 +88,10 @@ impl ReferenceRun {
         let baseline = Baseline::of(&sim);
         let trace = Arc::new(Trace::recording());
         let os = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
-        let node = started_with(os, (scenario.spec.config)());
+        let node = started(os, (scenario.spec.config)());
         let mut first = request.run(&node);
         let records = trace.take();
-        let is_written = |record: &&Record| record.call.primitive == "flush" && record.outcome == Outcome::Done;
-        let flushes = records.iter().filter(is_written).count();
+        let flushes = flushes(&records);
         let calls: Vec<Call> = records.into_iter().map(|record| record.call).collect();
         let mut violations = check_answer(&*request, &first, None);
         let unknown = calls.iter().filter(|call| !call.is_known_change());
@@ -185,7 +181,7 @@ pub fn run(scenario: &Scenario, reference: &ReferenceRun, nth: usize, fault: Inj
         reference,
         baseline: Baseline::of(&sim),
         conflicts: JobConflicts::on(&sim),
-        flushes: Arc::default(),
+        trace: Arc::new(Trace::recording()),
     };
     case.run(nth, fault)
 }
@@ -197,20 +193,20 @@ struct Case<'a> {
     reference: &'a ReferenceRun,
     baseline: Baseline,
     conflicts: JobConflicts,
-    flushes: Arc<FlushCount>,
+    trace: Arc<Trace>,
 }
 
 impl Case<'_> {
     fn run(&self, nth: usize, fault: InjectedFault) -> Vec<String> {
         let removed = Arc::new(Mutex::new(None));
         let config = self.scenario.spec.config;
-        let mut node = started_with(self.faulty_os(nth, fault, &removed), config());
+        let mut node = started(self.faulty_os(nth, fault, &removed), config());
         let answer = self.request.run(&node);
         let crashed = matches!(fault, InjectedFault::Once(FaultAction::Die, _));
         // The retry runs without the fault.
         if crashed || matches!(fault, InjectedFault::Each(_)) {
             drop(node);
-            node = started_with(self.sim.process(), config());
+            node = started(self.sim.process(), config());
         }
         let missing = removed.lock().unwrap_or_else(PoisonError::into_inner).take();
         let missing_number = missing.as_ref().and(self.scenario.spec.disk);
@@ -225,7 +221,7 @@ impl Case<'_> {
             // may repeat a failed flush, and SetDiskState takes a disk offline even if every flush fails.
             if !matches!(fault, InjectedFault::Each(_))
                 && self.reference.calls[nth].primitive == "flush"
-                && self.flushes.count() < self.reference.flushes
+                && flushes(&self.trace.take()) < self.reference.flushes
             {
                 violations.push("it succeeded, but the cache was not written".to_owned());
             }
@@ -287,7 +283,13 @@ impl Case<'_> {
                 let is_same = move |call: &Call| call.sequence >= nth_call && call.primitive == primitive;
                 Arc::new(Fault::each(is_same, When::Before, action))
             }
-            InjectedFault::Slow => Arc::new(SlowJobProbe { sim: self.sim.clone(), nth: nth_call }),
+            InjectedFault::Slow => {
+                let (before, after) = (self.sim.clone(), self.sim.clone());
+                let slow: Arc<dyn Probe> =
+                    Arc::new(Race::before(nth_call, move || slow_down(&before, BEYOND_TIMEOUTS)));
+                let end = Race::before(nth_call + 1, move || after.set_timing(|timing| *timing = Timing::default()));
+                Arc::new(vec![slow, Arc::new(end)])
+            }
             InjectedFault::RemoveDisk => {
                 let (sim, removed, disk) = (self.sim.clone(), Arc::clone(removed), self.scenario.spec.disk);
                 let remove = move || {
@@ -297,7 +299,7 @@ impl Case<'_> {
                 Arc::new(Race::before(nth_call, remove))
             }
         };
-        let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(self.conflicts.clone()), probe, self.flushes.clone()];
+        let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(self.conflicts.clone()), probe, self.trace.clone()];
         Arc::new(Probed::new(process, probes))
     }
 
@@ -326,61 +328,24 @@ impl Case<'_> {
     }
 }
 
-/// A probe that counts the caches that were written.
-#[derive(Default)]
-struct FlushCount(AtomicUsize);
-
-impl FlushCount {
-    fn count(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
-    }
+/// Returns how many caches were written.
+fn flushes(records: &[Record]) -> usize {
+    let is_written = |record: &&Record| match &*record.call.primitive {
+        "flush" => record.outcome == Outcome::Done,
+        "wmi call MSFT_Volume.Flush" => record.outcome == Outcome::Returned(0),
+        _ => false,
+    };
+    records.iter().filter(is_written).count()
 }
 
-impl Probe for FlushCount {
-    fn after(&self, call: &Call, outcome: Outcome) -> FaultAction {
-        let is_written = match &*call.primitive {
-            "flush" => outcome == Outcome::Done,
-            "wmi call MSFT_Volume.Flush" => outcome == Outcome::Returned(0),
-            _ => false,
-        };
-        if is_written {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-        FaultAction::Go
-    }
-}
-
-/// A probe that makes the job that one call starts take longer than any operation waits.
-struct SlowJobProbe {
-    sim: Sim,
-    nth: u64,
-}
-
-impl SlowJobProbe {
-    fn set(&self, call: &Call, span: Option<Duration>) {
-        if call.sequence != self.nth {
-            return;
-        }
-        self.sim.set_timing(|timing| {
-            let default = Timing::default();
-            timing.initialize = span.unwrap_or(default.initialize);
-            timing.create_partition = span.unwrap_or(default.create_partition);
-            timing.format = span.unwrap_or(default.format);
-            timing.resize = span.unwrap_or(default.resize);
-            timing.set_online = span.unwrap_or(default.set_online);
-            timing.rescan = span.unwrap_or(default.rescan);
-        });
-    }
-}
-
-impl Probe for SlowJobProbe {
-    fn before(&self, call: &Call) -> FaultAction {
-        self.set(call, Some(BEYOND_TIMEOUTS));
-        FaultAction::Go
-    }
-
-    fn after(&self, call: &Call, _outcome: Outcome) -> FaultAction {
-        self.set(call, None);
-        FaultAction::Go
-    }
+/// Makes the jobs that start from now on take this long.
+pub(crate) fn slow_down(sim: &Sim, job_takes: Duration) {
+    sim.set_timing(|timing| {
+        timing.initialize = job_takes;
+        timing.create_partition = job_takes;
+        timing.format = job_takes;
+        timing.resize = job_takes;
+        timing.set_online = job_takes;
+        timing.rescan = job_takes;
+    });
 }

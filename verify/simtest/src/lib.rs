@@ -28,3 +28,6 @@ pub mod rng;
 pub mod runner;
 pub mod scenarios;
 mod started_node;
+
+/// Longer than any job can take.
+const SETTLE_TIME: std::time::Duration = std::time::Duration::from_hours(4);

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use faults::{Probe, Probed};
 use os_sim::{Sim, Snapshot};
+use storage_ops::Config;
 
+use crate::SETTLE_TIME;
 use crate::interleaver::{Interleaver, Schedule};
 use crate::invariants::{Baseline, check_answer, check_nothing_held};
 use crate::job_conflicts::JobConflicts;
@@ -30,16 +31,13 @@ pub struct Pair {
 fn run_serially(pair: &Pair, order: [usize; 2]) -> Snapshot {
     let sim = (pair.build)();
     let requests = pair.requests.map(|request| request(&sim));
-    let node = started(sim.process());
+    let node = started(sim.process(), Config::default());
     for which in order {
         requests[which].run(&node);
         sim.advance(SETTLE_TIME);
     }
     sim.snapshot()
 }
-
-/// Longer than any job can take.
-const SETTLE_TIME: Duration = Duration::from_hours(4);
 
 /// Returns the final states of the two serial orders.
 pub fn serial_results(pair: &Pair) -> [Snapshot; 2] {
@@ -68,7 +66,7 @@ pub fn run(pair: &Pair, serial_results: &[Snapshot; 2], first: usize, second: us
     // The interleaver is the outer probe: whether a job is still running is checked when the thread has its turn.
     let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(interleaver.clone()), Arc::new(conflicts.clone())];
     let process = Probed::new(interleaver.wrap(sim.process()), probes);
-    let node = started(Arc::new(process));
+    let node = started(Arc::new(process), Config::default());
     let tasks =
         requests.iter().map(|request| Box::new(|| request.run(&node)) as Box<dyn FnOnce() -> Answer + Send + '_>);
     let answers = interleaver.run(tasks.collect());

@@ -8,27 +8,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use faults::{Call, FaultAction, Probe, Probed};
-use os_sim::{DetachedDisk, Sim};
+use os_sim::{Builder, DetachedDisk, Sim};
 use storage_ops::{
-    CreateSymlink, DiskNumber, FormatVolume, IsVolumeFormatted, ListVolumesOnDisk, Mkdir, MountVolume, Node,
+    Config, CreateSymlink, DiskNumber, FormatVolume, IsVolumeFormatted, ListVolumesOnDisk, Mkdir, MountVolume, Node,
     PartitionDisk, RemoveSmbGlobalMapping, Rescan, ResizeTarget, ResizeVolume, Rmdir, RmdirContents, SetDiskState,
     UncPath, UnmountVolume,
 };
 
+use crate::SETTLE_TIME;
 use crate::attack::Attack;
 use crate::error_codes::{errors_of, is_informative};
 use crate::interleaver::{Interleaver, Schedule};
 use crate::invariants::{Baseline, check_answer, check_nothing_held};
 use crate::request::{Answer, Request};
 use crate::rng::Rng;
-use crate::scenarios::filesystem::PATH;
+use crate::scenarios::filesystem::{PATH, SOURCE};
 use crate::scenarios::races::COMPONENTS;
 use crate::scenarios::smb::{PASSWORD, map};
 use crate::scenarios::{GIB, boxed, path, volume};
 use crate::started_node::started;
-
-/// Longer than any job can take.
-const SETTLE_TIME: Duration = Duration::from_hours(4);
 
 /// The number of callers, each with one request at a time.
 const CALLERS: usize = 4;
@@ -51,14 +49,8 @@ const CHANGES: &[&str] = &[
 ];
 
 fn initial_node() -> Sim {
-    let node = os_sim::node()
-        .dir(PATH)
-        .dir(r"C:\outside\a\p\d")
-        .dir(r"C:\vacant\a\p")
-        .dir(r"C:\vacant\m")
-        .dir(r"C:\mounts")
-        .dir(r"C:\deep");
-    let node = node.dir(r"C:\var\lib\kubelet\plugins\source").dir(OTHER);
+    let outside = [r"C:\outside\a\p\d", r"C:\vacant\a\p", r"C:\vacant\m", r"C:\mounts", r"C:\deep"];
+    let node = outside.into_iter().fold(os_sim::node(), Builder::dir).dir(PATH).dir(SOURCE).dir(OTHER);
     let node = node.smb_server("files").share("one").user(r"domain\user", PASSWORD).user("other", PASSWORD);
     let node = node.disk(GIB).disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\other");
     let sim = node.disk(GIB).partitioned().grown_to(2 * GIB).disk(GIB).partitioned().formatted("NTFS").build();
@@ -73,7 +65,6 @@ fn request(rng: &mut Rng, sim: &Sim) -> Box<dyn Request> {
     let number = rng.one_of(&DISKS);
     let (disk, on_it) = (DiskNumber(number), volume(sim, number));
     let at = path(rng.one_of(&[PATH, OTHER, r"C:\var\lib\kubelet\pods\a\p\d"]));
-    let source = path(r"C:\var\lib\kubelet\plugins\source");
     match rng.below(18) {
         0 | 1 => boxed(PartitionDisk { disk }),
         2 => boxed(SetDiskState { disk, online: true }),
@@ -87,7 +78,7 @@ fn request(rng: &mut Rng, sim: &Sim) -> Box<dyn Request> {
         12 => boxed(Mkdir { path: at, context: None }),
         13 => boxed(Rmdir { path: at, context: None, force: true }),
         14 => boxed(RmdirContents { path: at }),
-        15 => boxed(CreateSymlink { source, target: at }),
+        15 => boxed(CreateSymlink { source: path(SOURCE), target: at }),
         16 => boxed(map(rng.one_of(&[r"domain\user", r"domain\other"]), PASSWORD, Some(PATH))),
         _ if rng.once_in(2) => boxed(Rescan),
         _ => boxed(RemoveSmbGlobalMapping { remote: UncPath::parse(r"\\files\one").expect("a remote path") }),
@@ -171,7 +162,7 @@ fn run_process(sim: &Sim, rng: &mut Rng) -> Vec<String> {
     let interleaver = Interleaver::new(CALLERS, RandomOrder(Rng::new(rng.number())));
     let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(interleaver.clone()), chaos.clone()];
     let process = Arc::new(Probed::new(interleaver.wrap(sim.process()), probes));
-    let node = started(process.clone());
+    let node = started(process.clone(), Config::default());
     let call_in_sequence =
         |requests: &[Box<dyn Request>]| -> Vec<Answer> { requests.iter().map(|request| request.run(&node)).collect() };
     let callers = requests
@@ -204,7 +195,7 @@ fn recover(sim: &Sim) -> Vec<String> {
             return vec![format!("{directory} cannot be cleared: {code}")];
         }
     }
-    let node = started(sim.process());
+    let node = started(sim.process(), Config::default());
     let mut violations = Vec::new();
     for number in DISKS {
         if let Err(error) = use_disk(sim, &node, number) {

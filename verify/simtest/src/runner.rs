@@ -110,14 +110,12 @@ pub fn run_faults(scenario: &Scenario, filter: &CaseFilter) -> Findings {
         }
     };
     findings.report.row(operation).calls += reference.calls.len();
-    let mut number = 0;
-    for nth in 0..reference.calls.len() {
-        for fault in reference.faults(scenario, nth) {
-            let case = || format!("{name} #{nth} {fault}");
-            number += 1;
-            if filter.matches(&case(), number) {
-                findings.count(operation, case, fault_sweep::run(scenario, &reference, nth, fault));
-            }
+    let at = |nth| reference.faults(scenario, nth).into_iter().map(move |fault| (nth, fault));
+    let cases = (0..reference.calls.len()).flat_map(at).zip(1..);
+    for ((nth, fault), number) in cases {
+        let case = || format!("{name} #{nth} {fault}");
+        if filter.matches(&case(), number) {
+            findings.count(operation, case, fault_sweep::run(scenario, &reference, nth, fault));
         }
     }
     findings

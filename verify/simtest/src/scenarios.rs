@@ -151,7 +151,13 @@ pub fn all() -> Vec<Scenario> {
 
 /// Combines each of `specs` with each of `states`.
 fn combine(specs: &[Spec], states: &[State]) -> Vec<Scenario> {
-    specs.iter().flat_map(|spec| states.iter().map(|state| Scenario { state: *state, spec: *spec })).collect()
+    combine_all(specs, states, |spec| spec)
+}
+
+/// Combines each of `specs`, with what `common` adds to all of them, with each of `states`.
+fn combine_all(specs: &[Spec], states: &[State], common: impl Fn(Spec) -> Spec) -> Vec<Scenario> {
+    let with_state = |spec: &Spec, state: &State| Scenario { state: *state, spec: common(*spec) };
+    specs.iter().flat_map(|spec| states.iter().map(|state| with_state(spec, state))).collect()
 }
 
 pub(crate) fn boxed(operation: impl Operation) -> Box<dyn Request> {

@@ -6,7 +6,7 @@ use storage_ops::{
     PartitionDisk, Rescan, ResizeTarget, ResizeVolume, SetDiskState,
 };
 
-use super::{GIB, Scenario, Spec, State, boxed, combine, state};
+use super::{GIB, Scenario, Spec, State, boxed, combine_all, state};
 
 const ONE: DiskNumber = DiskNumber(1);
 
@@ -65,40 +65,37 @@ const UNDETECTED: State = state("a second disk, not yet detected", || {
     sim
 });
 
-const RESCAN: Spec = Spec::new("Rescan", |_| boxed(Rescan)).may_change(&["disk 2 "]).on_disk(1);
+const RESCAN: Spec = Spec::new("Rescan", |_| boxed(Rescan)).may_change(&["disk 2 "]);
 
 const OPERATIONS: &[Spec] = &[
-    Spec::new("ListDiskLocations", |_| boxed(ListDiskLocations)).on_disk(1),
-    Spec::new("ListDiskIDs", |_| boxed(ListDiskIds)).on_disk(1).may_omit_disks(),
-    Spec::new("GetDiskNumberByName", |_| boxed(GetDiskNumberByName { name: "pvc-x".into() }))
-        .on_disk(1)
-        .may_omit_disks(),
-    Spec::new("GetDiskStats", |_| boxed(GetDiskStats { disk: ONE })).on_disk(1).may_omit_disks(),
-    Spec::new("GetDiskState", |_| boxed(GetDiskState { disk: ONE })).on_disk(1),
+    Spec::new("ListDiskLocations", |_| boxed(ListDiskLocations)),
+    Spec::new("ListDiskIDs", |_| boxed(ListDiskIds)).may_omit_disks(),
+    Spec::new("GetDiskNumberByName", |_| boxed(GetDiskNumberByName { name: "pvc-x".into() })).may_omit_disks(),
+    Spec::new("GetDiskStats", |_| boxed(GetDiskStats { disk: ONE })).may_omit_disks(),
+    Spec::new("GetDiskState", |_| boxed(GetDiskState { disk: ONE })),
     Spec::new("SetDiskState(online)", |_| boxed(SetDiskState { disk: ONE, online: true }))
         .may_change(&["disk 1 "])
-        .ensures(|sim| sim.disks().iter().any(|disk| disk.number == 1 && !disk.offline && !disk.read_only))
-        .on_disk(1),
+        .ensures(|sim| sim.disks().iter().any(|disk| disk.number == 1 && !disk.offline && !disk.read_only)),
     Spec::new("SetDiskState(offline)", |_| boxed(SetDiskState { disk: ONE, online: false }))
         .may_change(&["disk 1 "])
-        .ensures(|sim| sim.disks().iter().any(|disk| disk.number == 1 && disk.offline))
-        .on_disk(1),
+        .ensures(|sim| sim.disks().iter().any(|disk| disk.number == 1 && disk.offline)),
     Spec::new("PartitionDisk", |_| boxed(PartitionDisk { disk: ONE }))
         .may_change(&["disk 1 "])
-        .ensures(|sim| sim.volume_on(1).is_some())
-        .on_disk(1),
+        .ensures(|sim| sim.volume_on(1).is_some()),
     RESCAN,
-    Spec::new("ListVolumesOnDisk", |_| boxed(ListVolumesOnDisk { disk: ONE, partition: 0 })).on_disk(1),
+    Spec::new("ListVolumesOnDisk", |_| boxed(ListVolumesOnDisk { disk: ONE, partition: 0 })),
     Spec::new("ResizeVolume(of a disk)", |_| boxed(ResizeVolume::new(ResizeTarget::FirstVolumeOfDisk(ONE), 0)))
-        .may_change(&["disk 1 "])
-        .on_disk(1),
+        .may_change(&["disk 1 "]),
 ];
 
 /// Returns each operation on disks in each state of a disk.
 pub fn scenarios() -> Vec<Scenario> {
-    let mut all = combine(OPERATIONS, STATES);
-    all.push(Scenario { state: UNDETECTED, spec: RESCAN });
+    let on_disk = |spec: Spec| spec.on_disk(1);
     let online = OPERATIONS.iter().filter(|spec| ["PartitionDisk", "SetDiskState(online)"].contains(&spec.name));
-    all.extend(combine(&online.copied().collect::<Vec<_>>(), NO_AUTOMOUNT));
-    all
+    [
+        combine_all(OPERATIONS, STATES, on_disk),
+        combine_all(&[RESCAN], &[UNDETECTED], on_disk),
+        combine_all(&online.copied().collect::<Vec<_>>(), NO_AUTOMOUNT, on_disk),
+    ]
+    .concat()
 }

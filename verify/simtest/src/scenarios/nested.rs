@@ -8,7 +8,7 @@ use storage_ops::{
 
 use super::filesystem::{PATH, SOURCE, tree};
 use super::smb::{PASSWORD, map};
-use super::{GIB, Scenario, Spec, State, boxed, combine, path, state, volume};
+use super::{GIB, Scenario, Spec, State, boxed, combine_all, path, state, volume};
 
 /// Where an administrator has moved kubelet's directory `pods`, in some states.
 pub(crate) const MOVED: &str = r"C:\moved\pods";
@@ -55,39 +55,28 @@ const CHANGES: &[&str] = &[
 ];
 
 const OPERATIONS: &[Spec] = &[
-    Spec::new("PathExists(inner)", |_| boxed(PathExists { path: path(PATH), context: None })).with(nested),
+    Spec::new("PathExists(inner)", |_| boxed(PathExists { path: path(PATH), context: None })),
     Spec::new("Mkdir(inner)", |_| boxed(Mkdir { path: path(r"C:\var\lib\kubelet\pods\a\p\new"), context: None }))
-        .with(nested)
         .may_change(CHANGES),
     Spec::new("Rmdir(inner)", |_| boxed(Rmdir { path: path(PATH), context: None, force: true }))
-        .with(nested)
         .may_change(CHANGES)
         .ensures(|sim| !sim.external().exists(PATH)),
-    Spec::new("RmdirContents(inner)", |_| boxed(RmdirContents { path: path(PATH) })).with(nested).may_change(CHANGES),
+    Spec::new("RmdirContents(inner)", |_| boxed(RmdirContents { path: path(PATH) })).may_change(CHANGES),
     Spec::new("CreateSymlink(inner)", |_| boxed(CreateSymlink { source: path(SOURCE), target: path(PATH) }))
-        .with(nested)
         .may_change(CHANGES),
     Spec::new("MountVolume(inner)", |sim| {
         boxed(MountVolume { volume: volume(sim, 1), target: path(r"C:\var\lib\kubelet\pods\a\p\d") })
     })
-    .with(nested)
     .may_change(CHANGES),
-    Spec::new("Rmdir(above)", |_| boxed(Rmdir { path: path(ABOVE), context: None, force: true }))
-        .with(nested)
-        .must_be_denied(),
-    Spec::new("RmdirContents(above)", |_| boxed(RmdirContents { path: path(ABOVE) })).with(nested).must_be_denied(),
-    Spec::new("CreateSymlink(above)", |_| boxed(CreateSymlink { source: path(PODS), target: path(ABOVE) }))
-        .with(nested)
-        .must_be_denied(),
-    Spec::new("NewSmbGlobalMapping(above)", |_| boxed(map(r"domain\user", PASSWORD, Some(ABOVE))))
-        .with(nested)
-        .must_be_denied(),
-    Spec::new("MountVolume(above)", |sim| boxed(MountVolume { volume: volume(sim, 1), target: path(ABOVE) }))
-        .with(nested)
-        .must_be_denied(),
-    Spec::new("UnmountVolume(above)", |sim| boxed(UnmountVolume { volume: volume(sim, 1), target: path(ABOVE) }))
-        .with(nested)
-        .must_be_denied(),
+];
+
+const OPERATIONS_ABOVE: &[Spec] = &[
+    Spec::new("Rmdir(above)", |_| boxed(Rmdir { path: path(ABOVE), context: None, force: true })),
+    Spec::new("RmdirContents(above)", |_| boxed(RmdirContents { path: path(ABOVE) })),
+    Spec::new("CreateSymlink(above)", |_| boxed(CreateSymlink { source: path(PODS), target: path(ABOVE) })),
+    Spec::new("NewSmbGlobalMapping(above)", |_| boxed(map(r"domain\user", PASSWORD, Some(ABOVE)))),
+    Spec::new("MountVolume(above)", |sim| boxed(MountVolume { volume: volume(sim, 1), target: path(ABOVE) })),
+    Spec::new("UnmountVolume(above)", |sim| boxed(UnmountVolume { volume: volume(sim, 1), target: path(ABOVE) })),
 ];
 
 /// Settings with kubelet's directory behind a link on the volume of disk 1 to that of disk 2.
@@ -104,15 +93,18 @@ const BEHIND_LINKS: State = state("a working directory behind links", || {
 const ON_THE_WAY: &[Spec] = &[
     Spec::new("MountVolume(on the way)", |sim| {
         boxed(MountVolume { volume: volume(sim, 1), target: path(r"C:\first\k\pods\a\p") })
-    })
-    .with(behind_links)
-    .must_be_denied(),
-    Spec::new("SetDiskState(on the way)", |_| boxed(SetDiskState { disk: DiskNumber(1), online: false }))
-        .with(behind_links)
-        .must_be_denied(),
+    }),
+    Spec::new("SetDiskState(on the way)", |_| boxed(SetDiskState { disk: DiskNumber(1), online: false })),
 ];
 
 /// Returns each operation on paths with nested working directories, and with one behind links.
 pub fn scenarios() -> Vec<Scenario> {
-    [combine(OPERATIONS, STATES), combine(ON_THE_WAY, &[BEHIND_LINKS])].concat()
+    let above = |spec: Spec| spec.with(nested).must_be_denied();
+    let on_the_way = |spec: Spec| spec.with(behind_links).must_be_denied();
+    [
+        combine_all(OPERATIONS, STATES, |spec| spec.with(nested)),
+        combine_all(OPERATIONS_ABOVE, STATES, above),
+        combine_all(ON_THE_WAY, &[BEHIND_LINKS], on_the_way),
+    ]
+    .concat()
 }

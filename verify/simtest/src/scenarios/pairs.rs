@@ -11,6 +11,7 @@ use storage_ops::{
 use super::smb::{PASSWORD, map, server};
 use super::volume::TARGET;
 use super::{GIB, MakeRequest, boxed, path, volume};
+use crate::fault_sweep::slow_down;
 use crate::pair_sweep::Pair;
 
 const ONE: DiskNumber = DiskNumber(1);
@@ -29,11 +30,7 @@ const BEYOND_TIMEOUTS: Duration = Duration::from_mins(15);
 
 fn slowly(node: &Builder) -> Sim {
     let sim = node.build();
-    sim.set_timing(|timing| {
-        for span in [&mut timing.initialize, &mut timing.create_partition, &mut timing.format, &mut timing.resize] {
-            *span = BEYOND_TIMEOUTS;
-        }
-    });
+    slow_down(&sim, BEYOND_TIMEOUTS);
     sim
 }
 
@@ -66,11 +63,15 @@ const fn pair(name: &'static str, build: fn() -> Sim, requests: [MakeRequest; 2]
 }
 
 const RAW: fn() -> Sim = || os_sim::node().disk(GIB).build();
-const PARTITIONED: fn() -> Sim = || os_sim::node().disk(GIB).partitioned().build();
+const RAW_SLOWLY: fn() -> Sim = || slowly(&os_sim::node().disk(GIB));
+const PARTITIONED: fn() -> Sim = || os_sim::node().disk(GIB).partitioned().dir(TARGET).build();
+const PARTITIONED_SLOWLY: fn() -> Sim = || slowly(&os_sim::node().disk(GIB).partitioned().dir(TARGET));
 const WITH_TARGET: fn() -> Sim = || ntfs().dir(TARGET).build();
 const MOUNTED: fn() -> Sim = || ntfs().mounted(TARGET).build();
 const GROWN: fn() -> Sim = || ntfs().grown_to(2 * GIB).build();
+const GROWN_SLOWLY: fn() -> Sim = || slowly(&ntfs().mounted(TARGET).grown_to(2 * GIB));
 const NO_DISK: fn() -> Sim = || os_sim::node().build();
+const SERVICE: fn() -> Sim = || os_sim::node().service("base", "Base").slow(Duration::from_secs(2)).build();
 
 /// All pairs.
 pub const PAIRS: &[Pair] = &[
@@ -79,30 +80,14 @@ pub const PAIRS: &[Pair] = &[
     pair("SetDiskState both ways", || ntfs().build(), [ONLINE, OFFLINE]),
     pair("FormatVolume twice", PARTITIONED, [FORMAT, FORMAT]),
     pair("FormatVolume and SetDiskState(offline)", PARTITIONED, [FORMAT, OFFLINE]),
-    pair(
-        "FormatVolume and MountVolume",
-        || os_sim::node().disk(GIB).partitioned().dir(TARGET).build(),
-        [FORMAT, MOUNT],
-    ),
-    pair("PartitionDisk twice, slowly", || slowly(&os_sim::node().disk(GIB)), [PARTITION, PARTITION]),
-    pair("PartitionDisk and SetDiskState(offline), slowly", || slowly(&os_sim::node().disk(GIB)), [PARTITION, OFFLINE]),
-    pair("FormatVolume twice, slowly", || slowly(&os_sim::node().disk(GIB).partitioned()), [FORMAT, FORMAT]),
-    pair(
-        "FormatVolume and SetDiskState(offline), slowly",
-        || slowly(&os_sim::node().disk(GIB).partitioned()),
-        [FORMAT, OFFLINE],
-    ),
-    pair(
-        "FormatVolume and MountVolume, slowly",
-        || slowly(&os_sim::node().disk(GIB).partitioned().dir(TARGET)),
-        [FORMAT, MOUNT],
-    ),
-    pair("ResizeVolume and SetDiskState(offline), slowly", || slowly(&ntfs().grown_to(2 * GIB)), [RESIZE, OFFLINE]),
-    pair(
-        "ResizeVolume and UnmountVolume, slowly",
-        || slowly(&ntfs().mounted(TARGET).grown_to(2 * GIB)),
-        [RESIZE, UNMOUNT],
-    ),
+    pair("FormatVolume and MountVolume", PARTITIONED, [FORMAT, MOUNT]),
+    pair("PartitionDisk twice, slowly", RAW_SLOWLY, [PARTITION, PARTITION]),
+    pair("PartitionDisk and SetDiskState(offline), slowly", RAW_SLOWLY, [PARTITION, OFFLINE]),
+    pair("FormatVolume twice, slowly", PARTITIONED_SLOWLY, [FORMAT, FORMAT]),
+    pair("FormatVolume and SetDiskState(offline), slowly", PARTITIONED_SLOWLY, [FORMAT, OFFLINE]),
+    pair("FormatVolume and MountVolume, slowly", PARTITIONED_SLOWLY, [FORMAT, MOUNT]),
+    pair("ResizeVolume and SetDiskState(offline), slowly", GROWN_SLOWLY, [RESIZE, OFFLINE]),
+    pair("ResizeVolume and UnmountVolume, slowly", GROWN_SLOWLY, [RESIZE, UNMOUNT]),
     pair("ResizeVolume and SetDiskState(offline)", GROWN, [RESIZE, OFFLINE]),
     pair("ResizeVolume twice", GROWN, [RESIZE, RESIZE]),
     pair("MountVolume and UnmountVolume", WITH_TARGET, [MOUNT, UNMOUNT]),
@@ -127,9 +112,5 @@ pub const PAIRS: &[Pair] = &[
     pair("NewSmbGlobalMapping for two users", || server(0), [MAP_FOR_ONE, MAP_FOR_ANOTHER]),
     pair("NewSmbGlobalMapping for two, slowly", || server(2_000), [MAP_FOR_ONE, MAP_FOR_ANOTHER]),
     pair("NewSmbGlobalMapping and RemoveSmbGlobalMapping", || server(0), [MAP_FOR_ONE, UNMAP]),
-    pair(
-        "StartService and StopService",
-        || os_sim::node().service("base", "Base").slow(Duration::from_secs(2)).build(),
-        [START, STOP],
-    ),
+    pair("StartService and StopService", SERVICE, [START, STOP]),
 ];

@@ -12,7 +12,7 @@ use storage_ops::{
 use super::filesystem::{PATH, tree};
 use super::nested::{MOVED, nested};
 use super::smb::{PASSWORD, map};
-use super::{GIB, Scenario, Spec, State, boxed, combine, path, state, volume};
+use super::{GIB, Scenario, Spec, State, boxed, combine_all, path, state, volume};
 
 /// The components that the attacker changes.
 pub const COMPONENTS: &[&str] =
@@ -85,28 +85,24 @@ const STATES: &[State] = &[
 ];
 
 const OPERATIONS: &[Spec] = &[
-    Spec::new("PathExists", |_| boxed(PathExists { path: path(PATH), context: None })).may_change(INSIDE),
-    Spec::new("Mkdir", |_| boxed(Mkdir { path: path(r"C:\var\lib\kubelet\pods\a\p\new\deep"), context: None }))
-        .may_change(INSIDE_AND_VOLUME),
-    Spec::new("Rmdir", |_| boxed(Rmdir { path: path(PATH), context: None, force: false })).may_change(INSIDE),
-    Spec::new("Rmdir(with force)", |_| boxed(Rmdir { path: path(PATH), context: None, force: true }))
-        .may_change(INSIDE),
+    Spec::new("PathExists", |_| boxed(PathExists { path: path(PATH), context: None })),
+    Spec::new("Rmdir", |_| boxed(Rmdir { path: path(PATH), context: None, force: false })),
+    Spec::new("Rmdir(with force)", |_| boxed(Rmdir { path: path(PATH), context: None, force: true })),
     Spec::new("CreateSymlink", |_| {
         boxed(CreateSymlink { source: path(r"C:\var\lib\kubelet\plugins\source"), target: path(PATH) })
-    })
-    .may_change(INSIDE),
-    Spec::new("NewSmbGlobalMapping", |_| boxed(map(r"domain\user", PASSWORD, Some(PATH)))).may_change(INSIDE),
-    Spec::new("MountVolume", |sim| boxed(MountVolume { volume: volume(sim, 1), target: path(PATH) }))
-        .may_change(INSIDE),
-    Spec::new("UnmountVolume", |sim| boxed(UnmountVolume { volume: volume(sim, 1), target: path(PATH) }))
-        .may_change(INSIDE),
-    Spec::new("IsSymlink", |_| boxed(IsSymlink { path: path(PATH) })).may_change(INSIDE),
-    Spec::new("GetVolumeIDFromTargetPath", |_| boxed(GetVolumeIdFromTargetPath { target: path(PATH) }))
-        .may_change(INSIDE),
-    Spec::new("GetClosestVolumeIDFromTargetPath", |_| boxed(GetClosestVolumeIdFromTargetPath { target: path(PATH) }))
-        .may_change(INSIDE),
+    }),
+    Spec::new("NewSmbGlobalMapping", |_| boxed(map(r"domain\user", PASSWORD, Some(PATH)))),
+    Spec::new("MountVolume", |sim| boxed(MountVolume { volume: volume(sim, 1), target: path(PATH) })),
+    Spec::new("UnmountVolume", |sim| boxed(UnmountVolume { volume: volume(sim, 1), target: path(PATH) })),
+    Spec::new("IsSymlink", |_| boxed(IsSymlink { path: path(PATH) })),
+    Spec::new("GetVolumeIDFromTargetPath", |_| boxed(GetVolumeIdFromTargetPath { target: path(PATH) })),
+    Spec::new("GetClosestVolumeIDFromTargetPath", |_| boxed(GetClosestVolumeIdFromTargetPath { target: path(PATH) })),
+];
+
+const OPERATIONS_ON_THE_VOLUME: &[Spec] = &[
+    Spec::new("Mkdir", |_| boxed(Mkdir { path: path(r"C:\var\lib\kubelet\pods\a\p\new\deep"), context: None })),
     // Its purpose is to empty the volume that is mounted at the path.
-    Spec::new("RmdirContents", |_| boxed(RmdirContents { path: path(PATH) })).may_change(INSIDE_AND_VOLUME),
+    Spec::new("RmdirContents", |_| boxed(RmdirContents { path: path(PATH) })),
 ];
 
 /// The states of nested working directories.
@@ -131,23 +127,20 @@ const INSIDE_OR_MOVED: &[&str] = &[
 ];
 
 const NESTED: &[Spec] = &[
-    Spec::new("Mkdir(inner)", |_| boxed(Mkdir { path: path(r"C:\var\lib\kubelet\pods\a\p\new\deep"), context: None }))
-        .with(nested)
-        .may_change(INSIDE_OR_MOVED),
-    Spec::new("Rmdir(inner)", |_| boxed(Rmdir { path: path(PATH), context: None, force: true }))
-        .with(nested)
-        .may_change(INSIDE_OR_MOVED),
-    Spec::new("RmdirContents(inner)", |_| boxed(RmdirContents { path: path(PATH) }))
-        .with(nested)
-        .may_change(INSIDE_OR_MOVED),
+    Spec::new("Mkdir(inner)", |_| boxed(Mkdir { path: path(r"C:\var\lib\kubelet\pods\a\p\new\deep"), context: None })),
+    Spec::new("Rmdir(inner)", |_| boxed(Rmdir { path: path(PATH), context: None, force: true })),
+    Spec::new("RmdirContents(inner)", |_| boxed(RmdirContents { path: path(PATH) })),
     Spec::new("CreateSymlink(inner)", |_| {
         boxed(CreateSymlink { source: path(r"C:\var\lib\kubelet\plugins\source"), target: path(PATH) })
-    })
-    .with(nested)
-    .may_change(INSIDE_OR_MOVED),
+    }),
 ];
 
 /// Returns each operation on paths in each state that an attacker can exploit.
 pub fn scenarios() -> Vec<Scenario> {
-    [combine(OPERATIONS, STATES), combine(NESTED, NESTED_STATES)].concat()
+    [
+        combine_all(OPERATIONS, STATES, |spec| spec.may_change(INSIDE)),
+        combine_all(OPERATIONS_ON_THE_VOLUME, STATES, |spec| spec.may_change(INSIDE_AND_VOLUME)),
+        combine_all(NESTED, NESTED_STATES, |spec| spec.with(nested).may_change(INSIDE_OR_MOVED)),
+    ]
+    .concat()
 }

@@ -3,7 +3,7 @@
 use os_sim::Sim;
 use storage_ops::{Config, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
 
-use super::{Scenario, Spec, State, boxed, combine, path, state};
+use super::{Scenario, Spec, State, boxed, combine_all, path, state};
 
 pub(crate) const LINK: &str = r"C:\var\lib\kubelet\plugins\share";
 
@@ -45,12 +45,10 @@ fn mapped(sim: Sim, user: &str) -> Sim {
 
 /// Builds a node whose mapping was made before the password was changed.
 fn unreadable() -> Sim {
-    let sim = server(0);
-    assert!(sim.rotate_smb_password("files", r"domain\user", OLD), "the user exists");
+    let sim = with(server(0), |sim| change_password(sim, OLD));
     let node = Node::new(sim.process(), Config::default());
     node.run(&map(r"domain\user", OLD, None)).expect("the server answers");
-    assert!(sim.rotate_smb_password("files", r"domain\user", PASSWORD), "the user exists");
-    sim
+    with(sim, |sim| change_password(sim, PASSWORD))
 }
 
 /// Restarts Windows, and then the daemon.
@@ -71,10 +69,9 @@ fn beside() -> Sim {
     restarted(sim)
 }
 
-/// Changes the password of the user, so that the server refuses mappings with the old one.
-fn change_password(sim: &Sim) {
-    assert!(sim.rotate_smb_password("files", r"domain\user", OLD), "the user exists");
-    assert!(sim.rotate_smb_password("files", r"domain\user", PASSWORD), "the user exists");
+/// Changes the password of the user, even if only anew, so that the server refuses the mappings from before.
+fn change_password(sim: &Sim, password: &str) {
+    assert!(sim.rotate_smb_password("files", r"domain\user", password), "the user exists");
 }
 
 fn with(sim: Sim, change: impl FnOnce(&Sim)) -> Sim {
@@ -109,29 +106,31 @@ const STATES: &[State] = &[
 const CHANGES: &[&str] = &[r"mapping \\files\one as", r"disk 0 partition 2 \var\lib\kubelet\plugins\share "];
 
 const OPERATIONS: &[Spec] = &[
-    Spec::new("NewSmbGlobalMapping", |_| boxed(map(r"domain\user", PASSWORD, None))).may_change(CHANGES),
-    Spec::new("NewSmbGlobalMapping(with a link)", |_| boxed(map(r"domain\user", PASSWORD, Some(LINK))))
-        .may_change(CHANGES),
-    Spec::new("NewSmbGlobalMapping(wrong password)", |_| boxed(map(r"domain\user", "hunter2-wrong", Some(LINK))))
-        .may_change(CHANGES),
-    Spec::new("NewSmbGlobalMapping(without a user)", |_| boxed(map("", "", None))).may_change(CHANGES),
+    Spec::new("NewSmbGlobalMapping", |_| boxed(map(r"domain\user", PASSWORD, None))),
+    Spec::new("NewSmbGlobalMapping(with a link)", |_| boxed(map(r"domain\user", PASSWORD, Some(LINK)))),
+    Spec::new("NewSmbGlobalMapping(wrong password)", |_| boxed(map(r"domain\user", "hunter2-wrong", Some(LINK)))),
+    Spec::new("NewSmbGlobalMapping(without a user)", |_| boxed(map("", "", None))),
     Spec::new("RemoveSmbGlobalMapping", |_| {
         boxed(RemoveSmbGlobalMapping { remote: UncPath::parse(r"\\files\one\sub").expect("a remote path") })
-    })
-    .may_change(CHANGES),
+    }),
 ];
 
 /// States in which another share of the server is mapped.
-const CONFLICTS: &[State] =
-    &[state("another share", beside), state("another share that is unreadable", || with(beside(), change_password))];
+const CONFLICTS: &[State] = &[
+    state("another share", beside),
+    state("another share that is unreadable", || with(beside(), |sim| change_password(sim, PASSWORD))),
+];
 
 const MAPPING_CHANGES: &[&str] = &[r"mapping \\files\one as", r"mapping \\files\two as"];
 
-const MAPPING: &[Spec] =
-    &[Spec::new("NewSmbGlobalMapping(beside another)", |_| boxed(map(r"domain\user", PASSWORD, None)))
-        .may_change(MAPPING_CHANGES)];
+const BESIDE_ANOTHER: Spec =
+    Spec::new("NewSmbGlobalMapping(beside another)", |_| boxed(map(r"domain\user", PASSWORD, None)));
 
 /// Returns each operation on mappings in each state of a mapping.
 pub fn scenarios() -> Vec<Scenario> {
-    [combine(OPERATIONS, STATES), combine(MAPPING, CONFLICTS)].concat()
+    [
+        combine_all(OPERATIONS, STATES, |spec| spec.may_change(CHANGES)),
+        combine_all(&[BESIDE_ANOTHER], CONFLICTS, |spec| spec.may_change(MAPPING_CHANGES)),
+    ]
+    .concat()
 }

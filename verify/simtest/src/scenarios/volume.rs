@@ -11,7 +11,7 @@ use storage_ops::{
     GetVolumeStats, IsVolumeFormatted, MountVolume, Node, ResizeTarget, ResizeVolume, UnmountVolume, WriteVolumeCache,
 };
 
-use super::{GIB, Scenario, Spec, State, boxed, combine, path, state, volume};
+use super::{GIB, Scenario, Spec, State, boxed, combine_all, path, state, volume};
 
 const FORMAT: &str = "wmi call MSFT_Volume.Format";
 
@@ -140,32 +140,26 @@ const REORDERED: State = state("raw, partitions in another order than their entr
 const RESIZE: Spec =
     Spec::new("ResizeVolume(to its maximum)", |sim| boxed(ResizeVolume::new(ResizeTarget::Volume(volume(sim, 1)), 0)))
         .may_change(&["disk 1 partition "])
-        .ensures(is_filled)
-        .on_disk(1);
+        .ensures(is_filled);
 
 const FORMAT_OPERATIONS: &[Spec] = &[
     Spec::new("FormatVolume(with ReFS)", |sim| boxed(FormatVolume::new(volume(sim, 1))))
-        .with(with_other_format)
         .may_change(&["disk 1 "])
-        .ensures(only_a_new_volume_has_the_settings)
-        .on_disk(1),
+        .ensures(only_a_new_volume_has_the_settings),
     Spec::new("MountVolume(with ReFS)", |sim| boxed(MountVolume { volume: volume(sim, 1), target: path(TARGET) }))
-        .with(with_other_format)
         .may_change(&[
             r"disk 1 partition 2 mounted at C:\var\lib\kubelet\plugins\v",
             "disk 1 partition 2 access",
             AT_TARGET,
         ])
-        .ensures(|sim| is_at_target(sim) && only_a_new_volume_has_the_settings(sim))
-        .on_disk(1),
+        .ensures(|sim| is_at_target(sim) && only_a_new_volume_has_the_settings(sim)),
 ];
 
 const OPERATIONS: &[Spec] = &[
-    Spec::new("IsVolumeFormatted", |sim| boxed(IsVolumeFormatted { volume: volume(sim, 1) })).on_disk(1),
+    Spec::new("IsVolumeFormatted", |sim| boxed(IsVolumeFormatted { volume: volume(sim, 1) })),
     Spec::new("FormatVolume", |sim| boxed(FormatVolume::new(volume(sim, 1))))
         .may_change(&["disk 1 "])
-        .ensures(|sim| sim.volume_on(1).is_some_and(|volume| volume.file_system.as_deref() == Some("NTFS")))
-        .on_disk(1),
+        .ensures(|sim| sim.volume_on(1).is_some_and(|volume| volume.file_system.as_deref() == Some("NTFS"))),
     // A mount point brings a volume online.
     Spec::new("MountVolume", |sim| boxed(MountVolume { volume: volume(sim, 1), target: path(TARGET) }))
         .may_change(&[
@@ -174,26 +168,21 @@ const OPERATIONS: &[Spec] = &[
             AT_TARGET,
             MBR_MOUNT,
         ])
-        .ensures(is_at_target)
-        .on_disk(1),
+        .ensures(is_at_target),
     Spec::new("UnmountVolume", |sim| boxed(UnmountVolume { volume: volume(sim, 1), target: path(TARGET) }))
         .may_change(&[r"disk 1 partition 2 mounted at C:\var\lib\kubelet\plugins\v", AT_TARGET, MBR_MOUNT])
-        .ensures(|sim| !is_at_target(sim))
-        .on_disk(1),
+        .ensures(|sim| !is_at_target(sim)),
     RESIZE,
     Spec::new("ResizeVolume(to 1.5 GiB)", |sim| {
         boxed(ResizeVolume::new(ResizeTarget::Volume(volume(sim, 1)), 3 * GIB / 2))
     })
     .may_change(&["disk 1 partition "])
-    .ensures(is_filled)
-    .on_disk(1),
-    Spec::new("GetVolumeStats", |sim| boxed(GetVolumeStats { volume: volume(sim, 1) })).on_disk(1),
-    Spec::new("GetDiskNumberFromVolumeID", |sim| boxed(GetDiskNumberFromVolumeId { volume: volume(sim, 1) }))
-        .on_disk(1),
-    Spec::new("GetVolumeIDFromTargetPath", |_| boxed(GetVolumeIdFromTargetPath { target: path(TARGET) })).on_disk(1),
-    Spec::new("GetClosestVolumeIDFromTargetPath", |_| boxed(GetClosestVolumeIdFromTargetPath { target: path(TARGET) }))
-        .on_disk(1),
-    Spec::new("WriteVolumeCache", |sim| boxed(WriteVolumeCache { volume: volume(sim, 1) })).on_disk(1),
+    .ensures(is_filled),
+    Spec::new("GetVolumeStats", |sim| boxed(GetVolumeStats { volume: volume(sim, 1) })),
+    Spec::new("GetDiskNumberFromVolumeID", |sim| boxed(GetDiskNumberFromVolumeId { volume: volume(sim, 1) })),
+    Spec::new("GetVolumeIDFromTargetPath", |_| boxed(GetVolumeIdFromTargetPath { target: path(TARGET) })),
+    Spec::new("GetClosestVolumeIDFromTargetPath", |_| boxed(GetClosestVolumeIdFromTargetPath { target: path(TARGET) })),
+    Spec::new("WriteVolumeCache", |sim| boxed(WriteVolumeCache { volume: volume(sim, 1) })),
 ];
 
 fn is_at_target(sim: &Sim) -> bool {
@@ -217,8 +206,11 @@ const MBR_MOUNT: &str = r"disk 1 partition 1 mounted at C:\var\lib\kubelet\plugi
 
 /// Returns each operation on volumes in each state of a volume and of its target.
 pub fn scenarios() -> Vec<Scenario> {
-    let mut all = combine(OPERATIONS, STATES);
-    all.extend(combine(FORMAT_OPERATIONS, FORMAT_STATES));
-    all.push(Scenario { state: REORDERED, spec: RESIZE });
-    all
+    let on_disk = |spec: Spec| spec.on_disk(1);
+    [
+        combine_all(OPERATIONS, STATES, on_disk),
+        combine_all(FORMAT_OPERATIONS, FORMAT_STATES, |spec| on_disk(spec).with(with_other_format)),
+        combine_all(&[RESIZE], &[REORDERED], on_disk),
+    ]
+    .concat()
 }
