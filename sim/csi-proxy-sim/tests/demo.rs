@@ -61,7 +61,8 @@ async fn detects(driver: &str, trigger: &'static str, act: fn(&Sim), first: &str
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_the_node_behind_the_drivers_back_is_detected() {
-    detects("azuredisk", "FormatVolume", |sim| drop(sim.detach_disk(1)), "MountVolume failed with", 2).await;
+    detects("azuredisk", "FormatVolume", |sim| assert!(sim.unplug_disk(1).is_some()), "MountVolume failed with", 2)
+        .await;
     let grow = |sim: &Sim| assert!(sim.grow_disk(2, 1 << 40));
     detects("vsphere", "NodeExpandVolume", grow, "all other disks are unchanged", 1).await;
     detects("azurefile", "CreateSymlink", replace_link, r"C:\…\mount is a link to", 2).await;

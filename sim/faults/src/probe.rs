@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use os::{Clock, Handle, NtPath, Open, Os, OsError, OsResult, Service, ServiceAccess, U16Str, U16String, Uuid, Wmi};
 
-use objects::{ProbedClock, ProbedHandle, ProbedService, ProbedWmi};
+use objects::{ProbedHandle, ProbedService};
 use process::ProbedProcess;
 
 /// The first words of all primitives. The second word of some names a control code, a class or a method.
@@ -65,11 +65,6 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns whether the first word of the name is the first word of a primitive.
-    pub(crate) fn is_primitive(name: &str) -> bool {
-        name.split(' ').next().is_some_and(|word| PRIMITIVES.contains(&word))
-    }
-
     /// Returns whether the call cannot change the node, or is in the table in `probe/changes.md`.
     pub fn is_known_change(&self) -> bool {
         !self.mutates || changes::is_listed(&self.primitive)
@@ -153,9 +148,7 @@ impl Probe for Vec<Arc<dyn Probe>> {
             match probe.before(call) {
                 FaultAction::Go => {}
                 FaultAction::Delay(more) => delay += more,
-                final_action @ (FaultAction::Fail(_) | FaultAction::Return(_) | FaultAction::Die) => {
-                    return final_action;
-                }
+                last => return last,
             }
         }
         if delay.is_zero() { FaultAction::Go } else { FaultAction::Delay(delay) }
@@ -164,26 +157,16 @@ impl Probe for Vec<Arc<dyn Probe>> {
     fn after(&self, call: &Call, mut outcome: Outcome) -> FaultAction {
         let mut action = FaultAction::Go;
         for probe in self.iter().rev() {
-            match probe.after(call, outcome) {
-                FaultAction::Delay(more) => match action {
-                    FaultAction::Go => action = FaultAction::Delay(more),
-                    FaultAction::Delay(delay) => action = FaultAction::Delay(more + delay),
-                    FaultAction::Fail(_) | FaultAction::Return(_) | FaultAction::Die => {}
-                },
-                FaultAction::Return(code) if action != FaultAction::Die => {
-                    action = FaultAction::Return(code);
-                    outcome = Outcome::Returned(code);
-                }
-                FaultAction::Fail(error) if action != FaultAction::Die => {
-                    action = FaultAction::Fail(error);
-                    outcome = Outcome::Failed(error);
-                }
-                FaultAction::Go | FaultAction::Fail(_) | FaultAction::Return(_) => {}
-                FaultAction::Die => {
-                    action = FaultAction::Die;
-                    outcome = Outcome::Died;
-                }
-            }
+            let next = probe.after(call, outcome);
+            (action, outcome) = match (action, next) {
+                (FaultAction::Die, _) | (_, FaultAction::Go) => (action, outcome),
+                (FaultAction::Go, FaultAction::Delay(_)) => (next, outcome),
+                (FaultAction::Delay(delay), FaultAction::Delay(more)) => (FaultAction::Delay(delay + more), outcome),
+                (FaultAction::Fail(_) | FaultAction::Return(_), FaultAction::Delay(_)) => (action, outcome),
+                (_, FaultAction::Return(code)) => (next, Outcome::Returned(code)),
+                (_, FaultAction::Fail(error)) => (next, Outcome::Failed(error)),
+                (_, FaultAction::Die) => (next, Outcome::Died),
+            };
         }
         action
     }
@@ -192,15 +175,12 @@ impl Probe for Vec<Arc<dyn Probe>> {
 /// A node as one process sees it, with a probe in between.
 pub struct Probed {
     process: Arc<ProbedProcess>,
-    wmi: ProbedWmi,
-    clock: ProbedClock,
 }
 
 impl Probed {
     /// Starts a process on `node`.
     pub fn new(node: Arc<dyn Os>, probe: impl Probe + 'static) -> Self {
-        let process = ProbedProcess::new(node, Box::new(probe));
-        Self { wmi: ProbedWmi(Arc::clone(&process)), clock: ProbedClock(Arc::clone(&process)), process }
+        Self { process: ProbedProcess::new(node, Box::new(probe)) }
     }
 
     /// Kills the process between two calls.
@@ -284,11 +264,11 @@ impl Os for Probed {
     }
 
     fn wmi(&self) -> &dyn Wmi {
-        &self.wmi
+        self
     }
 
     fn clock(&self) -> &dyn Clock {
-        &self.clock
+        self
     }
 }
 

@@ -247,13 +247,8 @@ impl Builder {
 
     /// Adds an iSCSI portal to the network.
     pub fn iscsi_portal(mut self, address: &str, port: u16) -> Self {
-        let portal = PortalAddress::new(address, port);
-        self.description.iscsi_portals.push(Portal {
-            address: portal.address,
-            port: portal.port,
-            reachable: true,
-            answer_takes: Duration::ZERO,
-        });
+        let PortalAddress { address, port } = PortalAddress::new(address, port);
+        self.description.iscsi_portals.push(Portal { address, port, reachable: true, answer_takes: Duration::ZERO });
         self
     }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use os::abi::{ASSOCIATION_DEVICE, BASIC_DATA, DISK_INTERFACE, DiskAttributes, MSFT_RESERVED};
 use os::{OsError, OsResult, Uuid};
 
-use crate::description::Span;
+use crate::description::{Span, VolumeHealth};
 use crate::files::file_system::FileSystem;
 
 /// The bytes in a logical sector of most disks.
@@ -149,7 +149,7 @@ pub(crate) struct Volume {
     /// Whether the storage provider knows the volume. The provider learns of a volume some time after its arrival.
     pub known_to_provider: bool,
     pub writability: Writability,
-    pub health: Health,
+    pub health: VolumeHealth,
     pub file_system: Option<FileSystem>,
     /// The name of a file system on the medium that Windows cannot mount.
     pub recognised: Option<String>,
@@ -168,17 +168,6 @@ pub(crate) enum Writability {
     NotYet,
     /// The volume is new and can be written from this time on.
     From(Duration),
-}
-
-/// Whether the content of a volume can be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Health {
-    #[default]
-    Readable,
-    /// Locked by BitLocker.
-    Locked,
-    /// Reading fails with I/O errors.
-    Unreadable,
 }
 
 impl Disk {
@@ -370,9 +359,11 @@ impl Volume {
             return Err(OsError::NOT_READY);
         }
         match self.health {
-            Health::Locked => Err(OsError::FVE_LOCKED_VOLUME),
-            Health::Unreadable => Err(OsError::IO_DEVICE),
-            Health::Readable => self.file_system.as_ref().ok_or(OsError::UNRECOGNIZED_VOLUME),
+            VolumeHealth::Locked => Err(OsError::FVE_LOCKED_VOLUME),
+            VolumeHealth::Unreadable => Err(OsError::IO_DEVICE),
+            VolumeHealth::Readable | VolumeHealth::Unmountable => {
+                self.file_system.as_ref().ok_or(OsError::UNRECOGNIZED_VOLUME)
+            }
         }
     }
 }

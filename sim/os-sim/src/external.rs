@@ -246,19 +246,13 @@ impl State {
     fn make(&mut self, path: &str, directory: bool) -> OsResult<(FsId, FileId)> {
         match self.resolve(&nt_path(path), false)? {
             Resolved::File(..) => Err(OsError::ALREADY_EXISTS),
-            Resolved::Missing { fs, parent, name } => {
-                let file = self.create(fs, parent, &name, directory)?;
-                Ok((fs, file))
-            }
+            Resolved::Missing { fs, parent, name } => Ok((fs, self.create(fs, parent, &name, directory)?)),
         }
     }
 
     pub(crate) fn make_directories(&mut self, path: &str) -> OsResult<()> {
         let path = nt_path(path);
-        let (fs, names) = match self.parse_path(&path)? {
-            ParsedPath::File(fs, names) => (fs, names),
-            ParsedPath::Disk(_) | ParsedPath::Volume(_) => return Err(OsError::INVALID_PARAMETER),
-        };
+        let ParsedPath::File(fs, names) = self.parse_path(&path)? else { return Err(OsError::INVALID_PARAMETER) };
         let root = self.root(fs)?;
         for length in 1..=names.len() {
             match self.resolve_from(fs, root, names[..length].to_vec(), AtLink::Follow, true)? {
@@ -275,10 +269,7 @@ impl State {
     pub(crate) fn write_file(&mut self, path: &str, data: &[u8]) -> OsResult<()> {
         let (fs, file) = match self.resolve(&nt_path(path), true)? {
             Resolved::File(fs, file) => (fs, file),
-            Resolved::Missing { fs, parent, name } => {
-                let file = self.create(fs, parent, &name, false)?;
-                (fs, file)
-            }
+            Resolved::Missing { fs, parent, name } => (fs, self.create(fs, parent, &name, false)?),
         };
         self.check_writable(fs)?;
         let file_system = self.file_system_mut(fs)?;
@@ -350,13 +341,9 @@ impl State {
 
     fn remove_tree(&mut self, fs: FsId, file: FileId) -> OsResult<()> {
         self.check_writable(fs)?;
-        let children: Vec<FileId> = {
-            let at = self.file_system(fs)?.record(file)?;
-            match at.children() {
-                Some(children) if at.reparse.is_none() => children.values().copied().collect(),
-                _ => Vec::new(),
-            }
-        };
+        let at = self.file_system(fs)?.record(file)?;
+        let below = at.children().filter(|_| at.reparse.is_none());
+        let children: Vec<FileId> = below.into_iter().flat_map(|children| children.values().copied()).collect();
         for child in children {
             self.remove_tree(fs, child)?;
         }

@@ -16,23 +16,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::description::quantity;
 
-pub use wmi_classes::Associated;
-
-/// How long Windows waits for a portal that does not answer.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-
 /// The default port of a portal.
 pub const DEFAULT_PORT: u16 = 3260;
 
 /// The iSCSI network and the initiator of a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Iscsi {
     /// The portals on the network.
     pub portals: Vec<Portal>,
     /// The targets on the network.
     pub targets: Vec<Target>,
-    /// How long Windows waits for a portal that does not answer.
-    pub timeout: Duration,
     /// The node's initiator.
     initiator: Initiator,
 }
@@ -150,16 +143,12 @@ struct Session {
     number: u64,
     iqn: String,
     portal: PortalAddress,
-    authentication: Authentication,
+    /// One of [`AUTHENTICATIONS`].
+    authentication: &'static str,
 }
 
-/// `AuthenticationType`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Authentication {
-    None,
-    OneWayChap,
-    MutualChap,
-}
+/// The values of `AuthenticationType`.
+const AUTHENTICATIONS: [&str; 3] = ["NONE", "ONEWAYCHAP", "MUTUALCHAP"];
 
 impl PortalAddress {
     /// Returns the address of a portal. Port 0 stands for [`DEFAULT_PORT`].
@@ -180,31 +169,17 @@ impl fmt::Debug for Chap {
 
 impl Chap {
     /// Returns whether the target accepts a login and, in mutual CHAP, the initiator accepts the target.
-    fn accepts(
-        &self,
-        authentication: Authentication,
-        user: &str,
-        secret: Option<&Secret>,
-        initiator: Option<&Secret>,
-    ) -> bool {
+    fn accepts(&self, authentication: &str, user: &str, secret: Option<&Secret>, initiator: Option<&Secret>) -> bool {
         let is_known =
             |known: &str, expected: &str| known == user && secret.is_some_and(|given| given.expose() == expected);
         match (self, authentication) {
-            (Self::None, Authentication::None) => true,
-            (Self::OneWay { user, secret } | Self::Mutual { user, secret, .. }, Authentication::OneWayChap) => {
-                is_known(user, secret)
-            }
-            (Self::Mutual { user, secret, target_secret }, Authentication::MutualChap) => {
+            (Self::None, "NONE") => true,
+            (Self::OneWay { user, secret } | Self::Mutual { user, secret, .. }, "ONEWAYCHAP") => is_known(user, secret),
+            (Self::Mutual { user, secret, target_secret }, "MUTUALCHAP") => {
                 is_known(user, secret) && initiator.is_some_and(|expected| expected.expose() == target_secret)
             }
             _ => false,
         }
-    }
-}
-
-impl Default for Iscsi {
-    fn default() -> Self {
-        Self { portals: Vec::new(), targets: Vec::new(), timeout: CONNECT_TIMEOUT, initiator: Initiator::default() }
     }
 }
 
@@ -292,17 +267,8 @@ impl Iscsi {
         self.initiator.sessions.iter().any(|other| target(other) == target(session))
     }
 
-    fn is_favourite(&self, session: &Session) -> bool {
-        self.initiator.favourites.iter().any(|known| known.is_like(session))
-    }
-
     fn answers(&self, at: &PortalAddress) -> bool {
         self.portal(at).is_some()
-    }
-
-    /// Returns how long the portal takes to answer, or how long Windows waits for it.
-    fn answer_time(&self, at: &PortalAddress) -> Duration {
-        self.portal(at).map_or(self.timeout, |portal| portal.answer_takes)
     }
 
     /// Returns the portal that answers at an address.

@@ -40,6 +40,6 @@ pub use description::{
 };
 pub use external::External;
 pub use files::file_system::Oplock;
-pub use sim::{DetachedDisk, Sim};
+pub use sim::Sim;
 pub use view::{DiskView, FileKind, FileView, PartitionView, Snapshot, VolumeView};
 pub use wmi::methods as wmi_methods;

@@ -208,10 +208,7 @@ impl Services {
         match service.state {
             ServiceState::Stopped => return Err(OsError::SERVICE_NOT_ACTIVE),
             ServiceState::StartPending | ServiceState::StopPending => return Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL),
-            ServiceState::Running
-            | ServiceState::ContinuePending
-            | ServiceState::PausePending
-            | ServiceState::Paused => {}
+            _ => {}
         }
         if !self.running_dependents(name)?.is_empty() {
             return Err(OsError::DEPENDENT_SERVICES_RUNNING);

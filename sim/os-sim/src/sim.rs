@@ -32,10 +32,6 @@ pub struct Sim {
 /// The description of [`Sim::default_node`].
 pub(crate) const DEFAULT_NODE: &str = include_str!("default_node.toml");
 
-/// A detached disk with its content.
-#[derive(Clone, Debug)]
-pub struct DetachedDisk(Disk);
-
 impl Sim {
     pub(crate) fn new(state: State) -> Self {
         Self { process: Arc::new(Process::new(SharedState::new(state))) }
@@ -111,7 +107,7 @@ impl Sim {
     #[must_use]
     pub fn fast(self) -> Self {
         self.with(|state| {
-            state.set_timing(Timing::NONE);
+            state.timing = Timing::NONE;
             for service in &mut state.services.services {
                 service.start_takes = Duration::ZERO;
                 service.stop_takes = Duration::ZERO;
@@ -134,11 +130,7 @@ impl Sim {
 
     /// Changes how long operations take.
     pub fn set_timing(&self, change: impl FnOnce(&mut Timing)) {
-        self.with(|state| {
-            let mut timing = state.timing;
-            change(&mut timing);
-            state.set_timing(timing);
-        });
+        self.with(|state| change(&mut state.timing));
     }
 
     /// Attaches a disk and returns its number. If it is not `detected`, Windows shows it after the next rescan.
@@ -146,35 +138,19 @@ impl Sim {
         self.with(|state| state.attach(disk, detected))
     }
 
-    /// Attaches a detached disk and returns its number, which may differ from the one it had.
-    ///
-    /// If it is not `detected`, Windows shows it after the next rescan.
-    pub fn reattach_disk(&self, disk: DetachedDisk, detected: bool) -> u32 {
-        self.with(|state| state.reattach(disk.0, detected))
-    }
-
-    /// Removes a disk without warning, as if its cable were pulled. Returns `None` if no disk has this number.
-    pub fn detach_disk(&self, number: u32) -> Option<DetachedDisk> {
-        self.with(|state| {
-            let device = state.attached_device(number)?;
-            state.detach(device).map(DetachedDisk)
-        })
-    }
-
-    /// Removes a disk like [`Self::detach_disk`], but the node keeps it. Returns a handle for [`Self::plug_disk`], or `None`
-    /// if no disk has this number.
+    /// Removes a disk without warning, as if its cable were pulled. Returns a handle for [`Self::plug_disk`], or `None` if no
+    /// disk has this number.
     pub fn unplug_disk(&self, number: u32) -> Option<u64> {
         self.with(|state| {
             let device = state.attached_device(number)?;
             let disk = state.detach(device)?;
-            let handle = state.fresh();
-            state.unplugged.insert(handle, disk);
-            Some(handle)
+            state.unplugged.insert(device, disk);
+            Some(device)
         })
     }
 
-    /// Attaches an unplugged disk like [`Self::reattach_disk`]. Returns its number, or `None` if no unplugged disk has this
-    /// handle.
+    /// Attaches an unplugged disk and returns its number, which may differ from the one it had. If it is not `detected`,
+    /// Windows shows it after the next rescan. Returns `None` if no unplugged disk has this handle.
     pub fn plug_disk(&self, handle: u64, detected: bool) -> Option<u32> {
         self.with(|state| {
             let disk = state.unplugged.remove(&handle)?;
@@ -191,10 +167,9 @@ impl Sim {
     /// Sets whether a disk is read-only, as another program does.
     pub fn set_disk_read_only(&self, number: u32, read_only: bool) {
         self.with(|state| {
-            let Some(device) = state.device(number) else { return };
-            let bit = if read_only { DiskAttributes::READ_ONLY } else { 0 };
-            let attributes = state.disks[&device].attributes & !DiskAttributes::READ_ONLY | bit;
-            state.set_attributes(device, attributes);
+            if let Some(device) = state.device(number) {
+                state.set_attribute(device, DiskAttributes::READ_ONLY, read_only);
+            }
         });
     }
 

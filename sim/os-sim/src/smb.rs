@@ -20,18 +20,14 @@ use crate::wmi::wql::ObjectPath;
 pub const GLOBAL_MAPPING: &str = "MSFT_SmbGlobalMapping";
 /// `ERROR_ALREADY_ASSIGNED`: the remote path is already mapped.
 pub const ALREADY_ASSIGNED: OsError = OsError(85);
-/// How long Windows waits for a server that does not answer.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The SMB servers and mappings of a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Smb {
     /// The servers on the network.
     pub servers: Vec<Server>,
     /// Whether a policy forbids storing credentials.
     pub forbids_stored_credentials: bool,
-    /// How long Windows waits for a server that does not answer.
-    pub timeout: Duration,
     /// The node's global mappings.
     mappings: Vec<Mapping>,
 }
@@ -150,12 +146,6 @@ impl Server {
     }
 }
 
-impl Default for Smb {
-    fn default() -> Self {
-        Self { servers: Vec::new(), forbids_stored_credentials: false, timeout: CONNECT_TIMEOUT, mappings: Vec::new() }
-    }
-}
-
 impl Smb {
     /// Returns the mappings.
     pub fn mappings(&self) -> &[Mapping] {
@@ -218,25 +208,25 @@ impl Smb {
         Ok(returned(0))
     }
 
-    /// Returns how long a method call takes.
-    pub fn duration(&self, method: &str, arguments: &[(&str, Value)]) -> Duration {
+    /// Returns how long a method call takes. `timeout` is how long Windows waits for a server that does not answer.
+    pub fn duration(&self, method: &str, arguments: &[(&str, Value)], timeout: Duration) -> Duration {
         let named = arguments.iter().find(|(name, _)| name.eq_ignore_ascii_case("RemotePath"));
         match named {
             Some((_, Value::Text(remote))) if method.eq_ignore_ascii_case("Create") => {
                 // The node rejects a path that is already mapped without asking the server.
-                if self.position(remote).is_some() { Duration::ZERO } else { self.answer_time(remote) }
+                if self.position(remote).is_some() { Duration::ZERO } else { self.answer_time(remote, timeout) }
             }
             _ => Duration::ZERO,
         }
     }
 
-    /// Returns how long the server of `remote` takes to answer, or how long Windows waits for it.
-    pub fn answer_time(&self, remote: &str) -> Duration {
+    /// Returns how long the server of `remote` takes to answer, or `timeout` if it does not.
+    pub fn answer_time(&self, remote: &str, timeout: Duration) -> Duration {
         let server = split(remote).and_then(|(host, _)| self.server(&host));
         match server {
             None => Duration::ZERO,
             Some(server) if server.reachable => server.answer_takes,
-            Some(_) => self.timeout,
+            Some(_) => timeout,
         }
     }
 

@@ -41,8 +41,8 @@ pub(crate) struct State {
     pub offline_volumes_have_extents: bool,
     /// The directory trees behind remote shares.
     pub trees: BTreeMap<Uuid, FileSystem>,
-    /// The disks that were unplugged and can be plugged in again, by handle.
-    pub unplugged: BTreeMap<u64, Disk>,
+    /// The disks that were unplugged and can be plugged in again, by the devices that they were.
+    pub unplugged: BTreeMap<DeviceId, Disk>,
     /// The disks of iSCSI logical units without a session, by the unit's identity.
     pub detached_luns: BTreeMap<Uuid, Disk>,
     /// The error of requests to a device that was removed; `None` stands for `DEV_NOT_EXIST`.
@@ -105,13 +105,6 @@ impl fmt::Debug for State {
 }
 
 impl State {
-    /// Sets how long operations take.
-    pub(crate) fn set_timing(&mut self, timing: Timing) {
-        self.timing = timing;
-        self.smb.timeout = timing.smb_timeout;
-        self.iscsi.timeout = timing.iscsi_timeout;
-    }
-
     /// Returns a number that was never returned before.
     pub(crate) fn fresh(&mut self) -> u64 {
         self.counter += 1;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use os::{OsError, OsResult, Uuid};
 
 use crate::disks::mount_manager::MountPoint;
-use crate::disks::{Disk, Health, Partition, PartitionKind, Volume};
+use crate::disks::{Disk, Partition, Volume};
 use crate::files::file_system::{Body, FileId, FileRecord};
 use crate::files::reparse_point::{self, Target};
 use crate::sim::Sim;
@@ -53,8 +53,6 @@ pub struct PartitionView {
     pub offset: u64,
     /// Its length in bytes.
     pub length: u64,
-    /// Its type on a GPT disk.
-    pub gpt_type: Option<Uuid>,
     /// Its volume.
     pub volume: Option<VolumeView>,
 }
@@ -72,8 +70,6 @@ pub struct VolumeView {
     pub offline: bool,
     /// The name of its file system, even if the file system cannot be read.
     pub file_system: Option<String>,
-    /// Whether its content can be read.
-    pub readable: bool,
     /// The total size of its file system in bytes.
     pub total: u64,
     /// The bytes in an allocation unit of its file system.
@@ -168,11 +164,6 @@ impl Sim {
         self.with(|state| state.smb.mappings().to_vec())
     }
 
-    /// Returns how many times the volume was formatted, or 0 if the volume does not exist.
-    pub fn formats_of(&self, volume: Uuid) -> u32 {
-        self.volume(volume).map_or(0, |volume| volume.formats)
-    }
-
     /// Returns the stale entries of the mount manager: directories that are no longer mount points, because they were
     /// deleted without a call to the mount manager.
     pub fn stale_mounts(&self) -> Vec<String> {
@@ -227,10 +218,6 @@ impl State {
             number: part.number,
             offset: part.offset,
             length: part.length,
-            gpt_type: match part.kind {
-                PartitionKind::Gpt(kind) => Some(kind),
-                PartitionKind::Mbr(_) => None,
-            },
             volume: part.volume.as_ref().map(|volume| self.volume_view(disk, volume)),
         }
     }
@@ -243,7 +230,6 @@ impl State {
             arrived: volume.arrived,
             offline: volume.arrived && volume.offline,
             file_system: volume.file_system.as_ref().map(|file_system| file_system.kind.clone()),
-            readable: volume.health == Health::Readable,
             total: volume.file_system.as_ref().map_or(0, crate::files::file_system::FileSystem::total),
             cluster: volume.file_system.as_ref().map_or(0, |file_system| file_system.cluster),
             formats: volume.formats,

@@ -11,15 +11,16 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use os::{CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Returned, Time, Value, Wmi};
+use os::{
+    CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Returned, Time, Uuid, Value, Wmi,
+};
 
 use crate::clock::SharedState;
 use crate::files::handles::{Object, Opened};
-use crate::iscsi::{self, Associated};
-use crate::smb;
 use crate::state::{Callback, FsId, State};
 use crate::wmi::method_call::{instance, returned};
 use crate::wmi::storage_jobs::JobAction;
+use crate::{iscsi, smb};
 use wql::{Associators, ObjectPath, Query};
 
 /// A method call that was started.
@@ -50,12 +51,10 @@ pub fn methods() -> impl Iterator<Item = String> {
 
 impl State {
     fn query(&mut self, namespace: Namespace, text: &str) -> OsResult<Vec<Instance>> {
-        let query = Query::parse(namespace, text)?;
-        let rows = match &query {
-            Query::Select(select) => self.rows(select.class)?,
-            Query::Associators(associators) => self.associated(associators)?,
-        };
-        Ok(wql::evaluate(&query, rows))
+        match Query::parse(namespace, text)? {
+            Query::Select(select) => Ok(select.evaluate(self.rows(select.class)?)),
+            Query::Associators(associators) => self.associated(&associators),
+        }
     }
 
     fn rows(&mut self, class: &str) -> OsResult<Vec<Instance>> {
@@ -79,16 +78,13 @@ impl State {
     }
 
     fn associated(&self, query: &Associators) -> OsResult<Vec<Instance>> {
-        match self.iscsi.associated(query) {
-            None => {}
-            Some(Associated::Objects(objects)) => return Ok(objects),
-            Some(Associated::Disks(luns)) => {
-                let disks = self.visible_disks().map(|(_, disk)| disk);
-                let reached = disks.filter(|disk| disk.lun_id.is_some_and(|id| luns.contains(&id)));
-                return Ok(reached.map(provider_instances::disk_instance).collect());
-            }
-        }
-        msft_storage::associated(self, query)
+        let disks_of = |luns: &[Uuid]| {
+            let disks = self.visible_disks().map(|(_, disk)| disk);
+            let reached = disks.filter(|disk| disk.lun_id.is_some_and(|id| luns.contains(&id)));
+            reached.map(provider_instances::disk_instance).collect()
+        };
+        let found = self.iscsi.associated(query, disks_of);
+        found.map_or_else(|| msft_storage::associated(self, query), Ok)
     }
 
     fn begin(&mut self, call: &MethodCall<'_>) -> OsResult<StartedCall> {
@@ -99,11 +95,11 @@ impl State {
             Namespace::Storage | Namespace::Iscsi if provider => msft_storage::call(self, &object, method, arguments),
             Namespace::Storage | Namespace::Iscsi => {
                 self.check_iscsi_service()?;
-                let takes = self.iscsi.duration(&object, method, arguments);
+                let takes = self.iscsi.duration(&object, method, arguments, self.timing.iscsi_timeout);
                 self.remote(&object, method, arguments, takes)
             }
             Namespace::Smb => {
-                let takes = self.smb.duration(method, arguments);
+                let takes = self.smb.duration(method, arguments, self.timing.smb_timeout);
                 self.remote(&object, method, arguments, takes)
             }
             Namespace::CimV2 => Err(OsError::WBEM_NOT_FOUND),

@@ -42,7 +42,7 @@ fn a_snapshot_names_volumes_by_disk_and_partition_and_shows_differences() {
     let builder = node().dir(r"C:\mnt");
     let (one, other) = (builder.build(), builder.build());
     let temporary = other.attach_disk(&DiskDescription::new(GIB), true).unwrap();
-    other.detach_disk(temporary).unwrap();
+    other.unplug_disk(temporary).unwrap();
     for node in [&one, &other] {
         let partitioned = DiskDescription { content: Content::Partitioned, ..DiskDescription::new(GIB) };
         assert_eq!(node.attach_disk(&partitioned, true), Ok(1));
@@ -60,7 +60,7 @@ fn requests_to_a_removed_disk_fail_with_the_code_that_was_set() {
     let node = node().disk(GIB).partitioned().formatted("NTFS").build();
     let handle = open(&node, &NtPath::disk(1));
     let volume = open(&node, &NtPath::volume(node.volume_on(1).unwrap().id));
-    node.detach_disk(1).unwrap();
+    node.unplug_disk(1).unwrap();
     let requests = || {
         let number = handle.control(ControlCode::STORAGE_GET_DEVICE_NUMBER, &[], &mut [0; 64]);
         [number, volume.read(0, &mut [0; 512]), volume.query_fs(FsInfo::Attribute, &mut [0; 64])]

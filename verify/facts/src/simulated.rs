@@ -169,9 +169,9 @@ impl TestNode for SimulatedNode {
     }
 
     fn remove_disk(&self, disk: TestDisk) -> RemovedDisk<'_> {
-        let detached = self.sim.detach_disk(disk.number).expect("the disk is attached");
+        let detached = self.sim.unplug_disk(disk.number).expect("the disk is attached");
         let connect = move || {
-            self.sim.reattach_disk(detached, true);
+            self.sim.plug_disk(detached, true);
             self.sim.advance(ARRIVAL);
         };
         RemovedDisk { connect: Box::new(connect) }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use faults::{Call, Fault, FaultAction, Outcome, Probe, Probed, Race, Record, Trace, When};
 use os::{Os, OsError};
-use os_sim::{DetachedDisk, Sim, Snapshot, Timing};
+use os_sim::{Sim, Snapshot, Timing};
 use storage_ops::Node;
 
 use crate::SETTLE_TIME;
@@ -228,7 +228,7 @@ impl Case<'_> {
         }
         if let Some(missing) = missing {
             violations.extend(self.check_without_disk(&node));
-            self.sim.reattach_disk(missing, true);
+            self.sim.plug_disk(missing, true);
             self.sim.advance(SETTLE_TIME);
         }
         violations.extend(self.check_retry(&node));
@@ -273,7 +273,7 @@ impl Case<'_> {
     }
 
     /// Returns the node's OS with the fault.
-    fn faulty_os(&self, nth: usize, fault: InjectedFault, removed: &Arc<Mutex<Option<DetachedDisk>>>) -> Arc<dyn Os> {
+    fn faulty_os(&self, nth: usize, fault: InjectedFault, removed: &Arc<Mutex<Option<u64>>>) -> Arc<dyn Os> {
         let process: Arc<dyn Os> = self.sim.process();
         let nth_call = u64::try_from(nth).unwrap_or(u64::MAX);
         let probe: Arc<dyn Probe> = match fault {
@@ -293,7 +293,7 @@ impl Case<'_> {
             InjectedFault::RemoveDisk => {
                 let (sim, removed, disk) = (self.sim.clone(), Arc::clone(removed), self.scenario.spec.disk);
                 let remove = move || {
-                    let detached = disk.and_then(|disk| sim.detach_disk(disk));
+                    let detached = disk.and_then(|disk| sim.unplug_disk(disk));
                     *removed.lock().unwrap_or_else(PoisonError::into_inner) = detached;
                 };
                 Arc::new(Race::before(nth_call, remove))

@@ -48,7 +48,7 @@ impl Baseline {
             violations.push(format!("the node is inconsistent: {what}"));
         }
         for (id, formats) in &self.formatted {
-            if sim.formats_of(*id) > *formats {
+            if sim.volume(*id).is_some_and(|volume| volume.formats > *formats) {
                 violations.push(format!("volume {id} had a file system and was formatted"));
             }
         }
@@ -185,7 +185,7 @@ mod tests {
 
     /// Replaces disk 1 with a disk without partitions.
     fn replace_disk(sim: &Sim) {
-        sim.detach_disk(1).expect("disk 1");
+        sim.unplug_disk(1).expect("disk 1");
         sim.attach_disk(&DiskDescription::new(GIB), true).expect("a plain disk");
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use faults::{Call, FaultAction, Probe, Probed};
-use os_sim::{Builder, DetachedDisk, Sim};
+use os_sim::{Builder, Sim};
 use storage_ops::{
     Config, CreateSymlink, DiskNumber, FormatVolume, IsVolumeFormatted, ListVolumesOnDisk, Mkdir, MountVolume, Node,
     PartitionDisk, RemoveSmbGlobalMapping, Rescan, ResizeTarget, ResizeVolume, Rmdir, RmdirContents, SetDiskState,
@@ -98,13 +98,13 @@ impl Schedule for RandomOrder {
 struct ChaosProbe {
     sim: Sim,
     rng: Mutex<Rng>,
-    detached: Mutex<Option<DetachedDisk>>,
+    detached: Mutex<Option<u64>>,
 }
 
 impl ChaosProbe {
     fn attach(&self) {
         if let Some(disk) = self.detached.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            self.sim.reattach_disk(disk, true);
+            self.sim.plug_disk(disk, true);
         }
     }
 }
@@ -119,7 +119,7 @@ impl Probe for ChaosProbe {
         if rng.once_in(150) {
             self.attach();
             // The highest number, so that no other disk gets it in the meantime.
-            *self.detached.lock().unwrap_or_else(PoisonError::into_inner) = self.sim.detach_disk(4);
+            *self.detached.lock().unwrap_or_else(PoisonError::into_inner) = self.sim.unplug_disk(4);
         } else if rng.once_in(50) {
             self.attach();
         }

@@ -52,7 +52,7 @@ async fn tables_show_what_the_node_has() {
         }
         assert_golden(name, &text);
     }
-    sim.detach_disk(2).expect("a disk");
+    sim.unplug_disk(2).expect("a disk");
     let mounts = ["get", "mounts", r"C:\var\lib\kubelet\plugins\mine\mount", r"C:\missing"];
     assert_golden("get-mounts-stale.txt", &run(&sockets, &mounts).ok());
     let rows: Value = serde_json::from_str(&run(&sockets, &[&mounts[..], &["-o", "json"]].concat()).ok()).unwrap();

@@ -382,7 +382,7 @@ fn a_mapping_of_a_directory_is_a_warning() {
 #[test]
 fn a_mount_point_whose_volume_is_gone_is_a_warning() {
     let patient = Patient::healthy();
-    patient.sim.detach_disk(1).expect("a disk");
+    patient.sim.unplug_disk(1).expect("a disk");
     assert_finding(&patient.complaint(), State::Warning, "Links and mount points", &["1 mount point to", MOUNT]);
 }
 

@@ -34,7 +34,7 @@ fn no_line_of_the_text_is_longer_than_a_terminal() {
     assert_fits(&report);
     assert!(report.contains("\n  problem    ") && report.contains("\n             -> "), "{report}");
     assert!(report.ends_with("1 problem, 1 warning, 0 unchecked, 14 ok\n"), "{report}");
-    patient.sim.detach_disk(1);
+    patient.sim.unplug_disk(1);
     let parity = plain(&patient.compare().to_string());
     assert_fits(&parity);
     assert!(parity.contains("The same\n"), "{parity}");

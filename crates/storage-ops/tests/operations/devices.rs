@@ -205,9 +205,9 @@ fn a_path_in_wmi_that_leads_to_another_disk_is_refused() {
     let other = sim.clone();
     // The provider still shows the removed disk, whose number and serial number another disk has by now.
     let swapped = Race::before(0, move || {
-        let removed = other.detach_disk(1).unwrap();
+        let removed = other.unplug_disk(1).unwrap();
         other.attach_disk(&DiskDescription { serial: Some("same".into()), ..DiskDescription::new(GIB) }, true).unwrap();
-        assert_eq!(other.reattach_disk(removed, true), 2);
+        assert_eq!(other.plug_disk(removed, true), Some(2));
     })
     .among(|call| call.primitive == "open" && call.object.contains("scsi#disk"));
     let error = probed(&sim, swapped).run(&PARTITION).unwrap_err();
@@ -217,7 +217,8 @@ fn a_path_in_wmi_that_leads_to_another_disk_is_refused() {
 /// Removes disk 1 before the first call of `primitive`.
 fn removal_before(sim: &Sim, primitive: &'static str) -> Race {
     let other = sim.clone();
-    Race::before(0, move || drop(other.detach_disk(1))).among(move |call: &Call| call.primitive == primitive)
+    Race::before(0, move || assert!(other.unplug_disk(1).is_some()))
+        .among(move |call: &Call| call.primitive == primitive)
 }
 
 #[test]
@@ -314,9 +315,9 @@ fn a_volume_whose_disk_is_renumbered_is_locked_by_the_new_number() {
     let other = sim.clone();
     // The first lookup is for the lock, the second is under that lock.
     let moved = Race::before(1, move || {
-        other.detach_disk(1);
-        let disk = other.detach_disk(2).unwrap();
-        assert_eq!(other.reattach_disk(disk, true), 1);
+        other.unplug_disk(1);
+        let disk = other.unplug_disk(2).unwrap();
+        assert_eq!(other.plug_disk(disk, true), Some(1));
         other.advance(Duration::from_secs(1));
     })
     .among(|call| call.primitive == "open" && call.object.contains("Volume"));

@@ -276,7 +276,7 @@ fn a_mount_point_is_stale_only_if_its_volume_cannot_be_opened() {
         When::Before,
         FaultAction::Fail(UNSEEN),
     );
-    sim.detach_disk(2).unwrap();
+    sim.unplug_disk(2).unwrap();
     let node = Node::new(Arc::new(Probed::new(sim.process(), unknown)), Config::default());
     let before = sim.snapshot();
     assert_eq!(node.run(&MountVolume { volume, target }).unwrap_err().code(), Some(UNSEEN));
@@ -311,7 +311,7 @@ fn nothing_is_counted_while_windows_answers_as_expected() {
     node.run(&mount(volume, MOUNT)).unwrap();
     node.run(&GetVolumeStats { volume }).unwrap();
     node.run(&ListDiskIds).unwrap();
-    sim.detach_disk(1);
+    sim.unplug_disk(1);
     refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
     assert_eq!(node.fallbacks(), []);
 }

@@ -351,7 +351,7 @@ fn contract_15_a_link_or_mounted_folder_is_a_link_while_its_target_exists() {
     refused(&node, &is_link(r"\pods\missing"), Kind::NotFound);
     sim.external().remove_all(r"C:\var\lib\kubelet\plugins\d").unwrap();
     assert!(!node.run(&is_link(r"\pods\l")).unwrap(), "its target no longer exists");
-    sim.detach_disk(1);
+    sim.unplug_disk(1);
     assert!(!node.run(&is_link(r"\plugins\v")).unwrap(), "its volume no longer exists");
 }
 
@@ -383,7 +383,7 @@ fn contract_15_rmdir_and_unmount_of_a_stale_mount_point_succeed() {
         let sim = ntfs().mounted(r"C:\var\lib\kubelet\plugins\v").build();
         let node = node_on(&sim);
         let volume = volume_on(&node, 1);
-        sim.detach_disk(1);
+        sim.unplug_disk(1);
         if force {
             node.run(&unmount(volume, r"\plugins\v")).unwrap();
             assert!(!sim.external().is_link(r"C:\var\lib\kubelet\plugins\v"));

@@ -144,7 +144,7 @@ fn a_failed_flush_and_a_missing_volume_have_their_own_errors() {
     let error = refused(&broken, &WriteVolumeCache { volume }, Kind::FailedPrecondition);
     assert!(error.to_string().contains(": the cache of the volume could not be written to its disk: "), "{error}");
     assert_eq!(error.code(), Some(OsError::IO_DEVICE));
-    sim.detach_disk(1);
+    sim.unplug_disk(1);
     let error = refused(&node_on(&sim), &WriteVolumeCache { volume }, Kind::NotFound);
     assert!(error.to_string().contains(&format!("{volume}: volume {volume} does not exist")), "{error}");
 }

@@ -257,7 +257,7 @@ fn a_path_on_another_drive_is_looked_up_below_its_root() {
         trace.take();
         assert_eq!((node.run(&is_link(text)), trace.take().len()), (Ok(answer), calls), "{text}");
     }
-    sim.detach_disk(1);
+    sim.unplug_disk(1);
     refused(&node, &is_link(r"E:\a\b"), Kind::NotFound);
     assert_eq!(sim.open_handles(), 1);
 }

@@ -206,7 +206,7 @@ fn an_instance_of_a_removed_disk_like_the_new_one_is_refreshed() {
     let sim = os_sim::node().disk(GIB).serial("").build();
     let disks =
         sim.process().wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Disk WHERE Number = 1", Time(Duration::MAX));
-    sim.detach_disk(1).unwrap();
+    sim.unplug_disk(1).unwrap();
     let same = DiskDescription { serial: Some(String::new()), ..DiskDescription::new(GIB) };
     assert_eq!(sim.attach_disk(&same, true), Ok(1));
     let outdated = Outdated { disks: Mutex::new(Some(disks.unwrap())) };
@@ -293,9 +293,9 @@ fn a_disk_that_is_removed_during_a_change_is_not_found() {
         let lost = |sim: &Sim, method: &'static str, code| {
             let removed = sim.clone();
             let remove = move || {
-                let disk = removed.detach_disk(1).unwrap();
+                let disk = removed.unplug_disk(1).unwrap();
                 if returns {
-                    assert_eq!(removed.reattach_disk(disk, true), 1);
+                    assert_eq!(removed.plug_disk(disk, true), Some(1));
                     removed.advance(Duration::from_secs(1));
                 }
             };

@@ -109,11 +109,11 @@ fn a_disk_that_takes_the_number_of_another_one_is_never_changed() {
             (case.other)(&mut description);
             let attached = Arc::clone(&seen);
             let replaced = Race::before(nth, move || {
-                let removed = other.detach_disk(1).unwrap();
+                let removed = other.unplug_disk(1).unwrap();
                 assert_eq!(other.attach_disk(&description, true), Ok(1));
                 *attached.lock().unwrap() = Some(state(&other));
                 if returns {
-                    assert_eq!(other.reattach_disk(removed, true), 2);
+                    assert_eq!(other.plug_disk(removed, true), Some(2));
                 }
             });
             let outcome = (case.run)(&probed(&sim, replaced), volume);

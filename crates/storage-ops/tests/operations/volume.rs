@@ -24,7 +24,7 @@ fn contract_08_the_error_where_nothing_is_mounted_contains_because_it_does_not_e
         .symlink(r"C:\var\lib\kubelet\pods\d", r"C:\missing-target")
         .build();
     let node = node_on(&sim);
-    sim.detach_disk(1);
+    sim.unplug_disk(1);
     for unmounted in [
         r"C:\var\lib\kubelet\plugins\missing",
         r"C:\missing\missing",
@@ -45,7 +45,7 @@ fn mounted_not_mounted_and_stale_are_distinguished() {
     let volume = volume_on(&node, 1);
     assert_eq!(node.run(&mounted_at(MOUNT)).unwrap(), volume);
     let plain = node.run(&mounted_at(KUBELET)).unwrap_err().to_string();
-    sim.detach_disk(1);
+    sim.unplug_disk(1);
     let stale = node.run(&mounted_at(MOUNT)).unwrap_err().to_string();
     assert!(plain.contains("not a mount point"), "{plain}");
     // csi-proxyctl recognises a stale mount point by this text: `STALE_TEXT` in get/mounts.rs.
@@ -152,7 +152,7 @@ fn contract_23_mounting_twice_succeeds_and_an_occupied_target_is_an_error() {
 fn contract_15_mounting_over_a_stale_mount_point_replaces_it() {
     let sim = ntfs().mounted(MOUNT).disk(GIB).partitioned().formatted("NTFS").build();
     let node = node_on(&sim);
-    sim.detach_disk(1);
+    sim.unplug_disk(1);
     let volume = volume_on(&node, 2);
     node.run(&mount(volume, MOUNT)).unwrap();
     assert_eq!(node.run(&mounted_at(MOUNT)).unwrap(), volume);

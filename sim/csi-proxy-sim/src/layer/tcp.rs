@@ -69,20 +69,19 @@ impl Connection {
             reflection::builder(rows.chain([DESCRIPTORS, tonic_health::pb::FILE_DESCRIPTOR_SET]).collect())
         };
         let defect = |error: tonic_reflection::server::Error| Status::internal(error.to_string());
-        match service {
-            "grpc.reflection.v1.ServerReflection" => {
-                let answered = reflected().build_v1().map_err(defect)?.call(request).await;
-                return Ok(answered.unwrap_or_else(|never| match never {}));
-            }
+        let answered = match service {
+            "grpc.reflection.v1.ServerReflection" => reflected().build_v1().map_err(defect)?.call(request).await,
             "grpc.reflection.v1alpha.ServerReflection" => {
-                let answered = reflected().build_v1alpha().map_err(defect)?.call(request).await;
-                return Ok(answered.unwrap_or_else(|never| match never {}));
+                reflected().build_v1alpha().map_err(defect)?.call(request).await
             }
-            _ => {}
-        }
-        let row = GROUP_VERSIONS.iter().find(|row| row.service == service);
-        let mut endpoint = self.connect(row.map_or(ENDPOINT, api::GroupVersion::pipe)).await?;
-        send(&mut endpoint, request.map(Body::new), &self.cut).await.map(|response| response.map(Body::new))
+            _ => {
+                let row = GROUP_VERSIONS.iter().find(|row| row.service == service);
+                let mut endpoint = self.connect(row.map_or(ENDPOINT, api::GroupVersion::pipe)).await?;
+                let sent = send(&mut endpoint, request.map(Body::new), &self.cut).await;
+                return sent.map(|response| response.map(Body::new));
+            }
+        };
+        Ok(answered.unwrap_or_else(|never| match never {}))
     }
 
     /// Connects to an endpoint.

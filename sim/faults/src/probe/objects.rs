@@ -11,6 +11,7 @@ use os::{
     PathForm, PendingCall, Service, ServiceConfig, Time, U16Str, U16String, WatchedWork, Wmi,
 };
 
+use super::Probed;
 use super::process::{Owned, ProbedProcess};
 
 /// The control codes that only read. Every other code counts as a change, regardless of the access that it needs.
@@ -119,21 +120,19 @@ impl Service for ProbedService {
     }
 }
 
-pub(super) struct ProbedWmi(pub(super) Arc<ProbedProcess>);
-
-impl Wmi for ProbedWmi {
+impl Wmi for Probed {
     fn query(&self, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
-        self.0.run("wmi query", &wql, false, || self.0.node().wmi().query(namespace, wql, deadline))
+        self.process.run("wmi query", &wql, false, || self.node().wmi().query(namespace, wql, deadline))
     }
 
     fn call(&self, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
         let mutates = !call.method.starts_with("Get");
         let primitive = format!("wmi call {}.{}", os::class_of(call.path), call.method);
-        let forward = || self.0.node().wmi().call(call, deadline);
-        let status = self.0.run(primitive, &call.path, mutates, forward)?;
+        let forward = || self.node().wmi().call(call, deadline);
+        let status = self.process.run(primitive, &call.path, mutates, forward)?;
         Ok(match status {
             CallStatus::StillRunning(inner) => {
-                CallStatus::StillRunning(Box::new(ProbedPendingCall { process: Arc::clone(&self.0), inner }))
+                CallStatus::StillRunning(Box::new(ProbedPendingCall { process: Arc::clone(&self.process), inner }))
             }
             done @ CallStatus::Done(_) => done,
         })
@@ -160,31 +159,29 @@ impl PendingCall for ProbedPendingCall {
     }
 }
 
-pub(super) struct ProbedClock(pub(super) Arc<ProbedProcess>);
-
-impl Clock for ProbedClock {
+impl Clock for Probed {
     // In a dead process every deadline has passed, so that no loop waits for a call to succeed.
     fn now(&self) -> Time {
-        if self.0.is_dead() { Time(Duration::MAX) } else { self.0.node().clock().now() }
+        if self.is_dead() { Time(Duration::MAX) } else { self.node().clock().now() }
     }
 
     fn since_start_of_windows(&self) -> Duration {
-        self.0.node().clock().since_start_of_windows()
+        self.node().clock().since_start_of_windows()
     }
 
     fn sleep(&self, span: Duration) {
-        if !self.0.is_dead() {
-            self.0.node().clock().sleep(span);
+        if !self.is_dead() {
+            self.node().clock().sleep(span);
         }
     }
 
     // Blocks even in a dead process, until the process's own threads have ended, whose calls fail soon. If it returned early,
     // this thread would act on a condition that does not hold.
     fn block_on(&self, wait: Pin<&mut dyn Future<Output = ()>>) {
-        self.0.node().clock().block_on(wait);
+        self.node().clock().block_on(wait);
     }
 
     fn run_watched(&self, patience: Duration, work: WatchedWork) -> bool {
-        self.0.node().clock().run_watched(patience, work)
+        self.node().clock().run_watched(patience, work)
     }
 }

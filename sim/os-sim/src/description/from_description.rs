@@ -7,7 +7,7 @@ use crate::description::{
     Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, VolumeHealth,
 };
 use crate::disks::mount_manager::{Mount, MountPoint};
-use crate::disks::{ALIGNMENT, Disk, Health, Identifier, Layout, PartitionKind, ProviderCache, Volume};
+use crate::disks::{ALIGNMENT, Disk, Identifier, Layout, PartitionKind, ProviderCache, Volume};
 use crate::external::nt_path;
 use crate::state::{DeviceId, Event, State};
 
@@ -37,13 +37,15 @@ impl State {
             return Err(DescriptionError(format!("bios_serial {bad:?} must be printable ASCII")));
         }
         state.bios_serial.clone_from(&description.bios_serial);
-        state.set_timing(description.timing);
+        state.timing = description.timing;
         state.add_system_disk()?;
         for disk in &description.disks {
             state.add_disk(disk)?;
         }
         state.services.services.clone_from(&description.services);
-        state.add_smb(description);
+        state.smb.servers.clone_from(&description.smb_servers);
+        state.make_share_trees(0);
+        state.smb.restore(&description.smb_mappings);
         state.iscsi.portals.clone_from(&description.iscsi_portals);
         state.iscsi.targets.clone_from(&description.iscsi_targets);
         state.assign_lun_ids(0);
@@ -234,14 +236,10 @@ impl State {
         let mut volume = Volume::new(id);
         volume.further_extents.clone_from(&description.spans);
         let named = description.file_system.clone();
-        match description.volume {
-            VolumeHealth::Readable => {}
-            VolumeHealth::Locked => volume.health = Health::Locked,
-            VolumeHealth::Unreadable => volume.health = Health::Unreadable,
-            VolumeHealth::Unmountable => {
-                volume.recognised = Some(named.unwrap_or_else(|| "ReFS".into()));
-                return volume;
-            }
+        volume.health = description.volume;
+        if volume.health == VolumeHealth::Unmountable {
+            volume.recognised = Some(named.unwrap_or_else(|| "ReFS".into()));
+            return volume;
         }
         // A volume that cannot be read still has a file system.
         let is_formatted = named.is_some() || description.volume != VolumeHealth::Readable;
@@ -249,12 +247,6 @@ impl State {
         let length = description.file_system_size.map_or(length, |size| size.min(length));
         volume.file_system = kind.map(|kind| self.make_file_system(&kind, length));
         volume
-    }
-
-    fn add_smb(&mut self, description: &Description) {
-        self.smb.servers.clone_from(&description.smb_servers);
-        self.make_share_trees(0);
-        self.smb.restore(&description.smb_mappings);
     }
 
     /// Creates the directory trees for the shares of the servers from position `from` on.

@@ -4,9 +4,9 @@ use os::abi::CODE_SET_ASCII;
 use os::{OsResult, Uuid};
 
 use crate::description::from_description::{SYSTEM_DIRECTORIES, SYSTEM_LINKS};
-use crate::description::{Content, Description, DiskDescription, FileDescription, Page83, VolumeHealth};
+use crate::description::{Content, Description, DiskDescription, FileDescription, Page83};
 use crate::disks::mount_manager::mounted_volume;
-use crate::disks::{Disk, Health, Layout, Partition, Volume};
+use crate::disks::{Disk, Layout, Partition, Volume};
 use crate::external::readlink_text;
 use crate::files::file_system::FileSystem;
 use crate::files::reparse_point;
@@ -205,12 +205,7 @@ fn describe_volume(disk: &Disk, part: &Partition, volume: &Volume, to: &mut Disk
     let is_smaller = disk.layout != Layout::Superfloppy && part.length < largest;
     to.partition_size = is_smaller.then_some(part.length);
     to.volume_id = Some(volume.id);
-    to.volume = match volume.health {
-        _ if volume.recognised.is_some() => VolumeHealth::Unmountable,
-        Health::Readable => VolumeHealth::Readable,
-        Health::Locked => VolumeHealth::Locked,
-        Health::Unreadable => VolumeHealth::Unreadable,
-    };
+    to.volume = volume.health;
     let mounted = volume.file_system.as_ref();
     to.file_system = volume.recognised.clone().or_else(|| mounted.map(|file_system| file_system.kind.clone()));
     to.file_system_size = mounted.map(|file_system| file_system.length).filter(|length| *length < part.length);

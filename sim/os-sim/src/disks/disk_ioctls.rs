@@ -75,7 +75,7 @@ impl State {
 }
 
 /// Copies a structure to the output.
-pub(crate) fn put<T: IntoBytes + Immutable>(output: &mut [u8], structure: &T) -> OsResult<usize> {
+pub(crate) fn put<T: IntoBytes + Immutable + ?Sized>(output: &mut [u8], structure: &T) -> OsResult<usize> {
     let bytes = structure.as_bytes();
     output.get_mut(..bytes.len()).ok_or(OsError::INSUFFICIENT_BUFFER)?.copy_from_slice(bytes);
     Ok(bytes.len())
@@ -198,9 +198,7 @@ fn layout(disk: &Disk, output: &mut [u8]) -> OsResult<usize> {
             bare_layout(PartitionStyle::MBR, signature, count(entries.len()))
         }
     };
-    let answer = [head.as_bytes(), entries.as_bytes()].concat();
-    output.get_mut(..answer.len()).ok_or(OsError::INSUFFICIENT_BUFFER)?.copy_from_slice(&answer);
-    Ok(answer.len())
+    put(output, &*[head.as_bytes(), entries.as_bytes()].concat())
 }
 
 fn bare_layout(style: PartitionStyle, signature: u32, partition_count: u32) -> DriveLayout {

@@ -2,8 +2,9 @@
 
 use os::{Access, OsError, OsResult};
 
+use crate::description::VolumeHealth;
 use crate::disks::volume_ioctls::partition_of;
-use crate::disks::{Disk, Health, Layout, Volume};
+use crate::disks::{Disk, Layout, Volume};
 use crate::files::handles::Object;
 use crate::state::State;
 
@@ -80,9 +81,9 @@ impl State {
                 }
                 let output = whole_sectors(disk, partition_of(disk, *id)?.length, offset, output)?;
                 match volume.health {
-                    Health::Unreadable => return Err(OsError::IO_DEVICE),
-                    Health::Locked => return Err(OsError::FVE_LOCKED_VOLUME),
-                    Health::Readable => {}
+                    VolumeHealth::Unreadable => return Err(OsError::IO_DEVICE),
+                    VolumeHealth::Locked => return Err(OsError::FVE_LOCKED_VOLUME),
+                    VolumeHealth::Readable | VolumeHealth::Unmountable => {}
                 }
                 read_volume(volume, offset, output);
                 Ok(output.len())

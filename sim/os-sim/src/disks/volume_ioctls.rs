@@ -8,9 +8,9 @@ use os::abi::{
 use os::{Access, FsInfo, OsError, OsResult, Uuid};
 use zerocopy::IntoBytes;
 
-use crate::description::Span;
+use crate::description::{Span, VolumeHealth};
 use crate::disks::disk_ioctls::{property, put, signed};
-use crate::disks::{Disk, Health, Partition, SECTOR, Volume, signatures};
+use crate::disks::{Disk, Partition, SECTOR, Volume, signatures};
 use crate::files::file_system::{FileSystem, is_fat};
 use crate::files::handles::{APPEND_DATA, Object};
 use crate::files::{BAD_LENGTH, fill, fill_part, reparse_point};
@@ -121,7 +121,7 @@ impl State {
                 let (disk, volume) = self.volume(*id)?;
                 match volume.health {
                     _ if volume.offline => Err(OsError::NOT_READY),
-                    Health::Unreadable => Err(OsError::IO_DEVICE),
+                    VolumeHealth::Unreadable => Err(OsError::IO_DEVICE),
                     _ if disk.is_read_only() => Err(OsError::WRITE_PROTECT),
                     _ => Ok(()),
                 }

@@ -152,7 +152,7 @@ impl State {
         let share = part().ok_or(OsError::BAD_NET_NAME)?;
         let names = parts.next().map_or_else(|| Ok(Vec::new()), split)?;
         let remote = format!(r"\\{host}\{share}");
-        self.network_time += self.smb.answer_time(&remote);
+        self.network_time += self.smb.answer_time(&remote, self.timing.smb_timeout);
         Ok(ParsedPath::File(FsId::Share(self.smb.open(&remote)?), names))
     }
 

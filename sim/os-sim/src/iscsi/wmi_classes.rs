@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use os::{Instance, OsError, OsResult, Returned, Uuid, Value};
 
-use super::{Authentication, DEFAULT_PORT, Effect, Iscsi, PortalAddress, Session};
+use super::{AUTHENTICATIONS, DEFAULT_PORT, Effect, Iscsi, PortalAddress, Session};
 use crate::wmi::method_call::{Arguments, Method, created, instance, method, returned, text};
 use crate::wmi::wql::{Associators, ObjectPath};
 
@@ -13,35 +13,25 @@ const TARGET: &str = "MSFT_iSCSITarget";
 const SESSION: &str = "MSFT_iSCSISession";
 const CONNECTION: &str = "MSFT_iSCSIConnection";
 
-/// The objects that are associated with an object.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Associated {
-    /// Objects of the initiator's classes.
-    Objects(Vec<Instance>),
-    /// The disks of the logical units with these identities.
-    Disks(Vec<Uuid>),
-}
-
 impl Iscsi {
     /// Returns the instances of `class`, or `None` if the initiator does not have the class.
     pub fn rows(&self, class: &str) -> Option<Vec<Instance>> {
-        let is = |name: &str| class.eq_ignore_ascii_case(name);
-        if is(PORTAL) {
-            Some(self.initiator.portals.iter().map(portal_instance).collect())
-        } else if is(TARGET) {
-            Some(self.target_rows(|_| true))
-        } else if is(SESSION) {
-            Some(self.session_rows(|_| true))
-        } else if is(CONNECTION) {
-            Some(self.initiator.sessions.iter().map(connection_instance).collect())
-        } else {
-            None
-        }
+        Some(match class {
+            PORTAL => self.initiator.portals.iter().map(portal_instance).collect(),
+            TARGET => self.target_rows(|_| true),
+            SESSION => self.session_rows(|_| true),
+            CONNECTION => self.initiator.sessions.iter().map(connection_instance).collect(),
+            _ => return None,
+        })
     }
 
     /// Returns the objects that an association leads to, or `None` if the initiator does not have the association. The result
-    /// is empty if `query.object` does not exist.
-    pub fn associated(&self, query: &Associators) -> Option<Associated> {
+    /// is empty if `query.object` does not exist. `disks_of` returns the disks of the logical units with these identities.
+    pub fn associated(
+        &self,
+        query: &Associators,
+        disks_of: impl FnOnce(&[Uuid]) -> Vec<Instance>,
+    ) -> Option<Vec<Instance>> {
         /// Each association that is simulated, with the class that it leads from and the class that it leads to.
         const ASSOCIATIONS: [(&str, &str, &str); 5] = [
             ("MSFT_iSCSITargetToiSCSITargetPortal", PORTAL, TARGET),
@@ -66,12 +56,12 @@ impl Iscsi {
                 let is_at = |portal: &PortalAddress| portal.address.eq_ignore_ascii_case(address);
                 let is_reported =
                     |iqn: &str| self.initiator.discovered.iter().any(|(known, portal)| known == iqn && is_at(portal));
-                Associated::Objects(self.target_rows(is_reported))
+                self.target_rows(is_reported)
             }
-            (_, CONNECTION) => Associated::Objects(sessions.filter(has_session).map(connection_instance).collect()),
+            (_, CONNECTION) => sessions.filter(has_session).map(connection_instance).collect(),
             _ => {
-                let reached = sessions.filter(has_session);
-                Associated::Disks(reached.flat_map(|session| self.luns(session)).map(|lun| lun.id).collect())
+                let luns = sessions.filter(has_session).flat_map(|session| self.luns(session));
+                disks_of(&luns.map(|lun| lun.id).collect::<Vec<_>>())
             }
         })
     }
@@ -110,21 +100,26 @@ impl Iscsi {
         }
     }
 
-    /// Returns how long a call takes.
-    pub fn duration(&self, target: &ObjectPath, method: &str, arguments: &[(&str, Value)]) -> Duration {
+    /// Returns how long a call takes. `timeout` is how long Windows waits for a portal that does not answer.
+    pub fn duration(
+        &self,
+        target: &ObjectPath,
+        method: &str,
+        arguments: &[(&str, Value)],
+        timeout: Duration,
+    ) -> Duration {
         let uses_network = |method: &&Method| matches!(method.name, "New" | "Update" | "Connect");
         let method = known_method(target, method).ok().filter(uses_network);
         // A login without a portal and the update of all targets take no time.
         let portal = method.and_then(|method| portal_of(method.arguments(arguments).ok()?).ok());
-        portal.map_or(Duration::ZERO, |at| self.answer_time(&at))
+        portal.map_or(Duration::ZERO, |at| self.portal(&at).map_or(timeout, |portal| portal.answer_takes))
     }
 
     fn connect(&mut self, target: &ObjectPath, arguments: Arguments<'_>) -> OsResult<(Returned, Vec<Effect>)> {
         let iqn = arguments.text("NodeAddress")?.or(target.text("NodeAddress")).unwrap_or_default();
-        let authentication = match arguments.text("AuthenticationType")? {
-            None => Authentication::None,
-            Some(name) => Authentication::named(name).ok_or(OsError::INVALID_PARAMETER)?,
-        };
+        let requested = arguments.text("AuthenticationType")?.unwrap_or("NONE");
+        let authentication = AUTHENTICATIONS.into_iter().find(|known| known.eq_ignore_ascii_case(requested));
+        let authentication = authentication.ok_or(OsError::INVALID_PARAMETER)?;
         let portal = match arguments.text("TargetPortalAddress")? {
             None => None,
             Some(_) => Some(portal_of(arguments)?),
@@ -202,10 +197,11 @@ impl Iscsi {
 
     fn session_rows(&self, wanted: impl Fn(&Session) -> bool) -> Vec<Instance> {
         let row = |session: &Session| {
+            let is_favourite = self.initiator.favourites.iter().any(|known| known.is_like(session));
             let properties = [
-                ("AuthenticationType", text(session.authentication.name())),
+                ("AuthenticationType", text(session.authentication)),
                 ("IsConnected", Value::Bool(true)),
-                ("IsPersistent", Value::Bool(self.is_favourite(session))),
+                ("IsPersistent", Value::Bool(is_favourite)),
                 ("SessionIdentifier", text(&session.identifier())),
                 ("TargetNodeAddress", text(&session.iqn)),
             ];
@@ -222,22 +218,6 @@ impl Session {
 
     fn connection_identifier(&self) -> String {
         format!("ffffab8e4d3c7010-{:x}", self.number)
-    }
-}
-
-impl Authentication {
-    const ALL: [Self; 3] = [Self::None, Self::OneWayChap, Self::MutualChap];
-
-    fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.name().eq_ignore_ascii_case(name))
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::None => "NONE",
-            Self::OneWayChap => "ONEWAYCHAP",
-            Self::MutualChap => "MUTUALCHAP",
-        }
     }
 }
 

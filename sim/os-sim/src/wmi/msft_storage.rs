@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use os::{Instance, OsError, OsResult, Returned, Uuid, Value};
 
-use crate::disks::{Disk, Health, Layout, Volume};
+use crate::description::VolumeHealth;
+use crate::disks::{Disk, Layout, Volume};
 use crate::files::handles::Object;
 use crate::state::{DeviceId, FsId, State};
 use crate::wmi::method_call::{Arguments, Method, method, returned};
@@ -273,14 +274,16 @@ fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Argumen
     match method {
         "Format" => {
             let kind = arguments.text("FileSystem")?.unwrap_or("NTFS").to_owned();
-            if !arguments.bool("Force")?.unwrap_or(false) && state.is_volume_open(volume) {
+            let is_on = |object: &Object| matches!(object, Object::File { fs: FsId::Volume(id), .. } if *id == volume);
+            let is_open = state.handles.values().any(|opened| is_on(&opened.object));
+            if !arguments.bool("Force")?.unwrap_or(false) && is_open {
                 return Err(code::ACCESS_DENIED.into());
             }
             let cluster_size = arguments.u32("AllocationUnitSize")?;
             start_job(state, Some(device), JobAction::Format(FormatArguments { volume, kind, cluster_size }))
         }
         // "Flush"
-        _ if state.volume(volume)?.1.health == Health::Unreadable => Err(code::FAILED.into()),
+        _ if state.volume(volume)?.1.health == VolumeHealth::Unreadable => Err(code::FAILED.into()),
         _ => Err(code::DONE.into()),
     }
 }
@@ -297,14 +300,6 @@ fn start_job(state: &mut State, device: Option<DeviceId>, action: JobAction) -> 
         JobAction::Remote { .. } => Duration::ZERO,
     };
     Ok(state.start(device, action, takes)?)
-}
-
-impl State {
-    /// Returns whether a file on the volume is open.
-    fn is_volume_open(&self, volume: Uuid) -> bool {
-        let on = FsId::Volume(volume);
-        self.handles.values().any(|opened| matches!(opened.object, Object::File { fs, .. } if fs == on))
-    }
 }
 
 /// Returns the disks that the provider knows.

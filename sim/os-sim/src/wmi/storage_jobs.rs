@@ -5,8 +5,9 @@ use std::time::Duration;
 use os::abi::{BASIC_DATA, DiskAttributes};
 use os::{OsResult, Returned, Uuid, Value};
 
+use crate::description::VolumeHealth;
 use crate::disks::volume_lock::VolumeLock;
-use crate::disks::{ALIGNMENT, Disk, Health, Layout, PartitionKind, SECTOR, Volume, Writability};
+use crate::disks::{ALIGNMENT, Disk, Layout, PartitionKind, SECTOR, Volume, Writability};
 use crate::files::file_system::new_root;
 use crate::state::{Callback, DeviceId, Event, State};
 use crate::wmi::method_call::{created, returned};
@@ -164,7 +165,7 @@ impl State {
         if disk.is_read_only() || !is_writable {
             return Some(code::VOLUME_READ_ONLY);
         }
-        (volume.health == Health::Unreadable).then_some(code::FAILED)
+        (volume.health == VolumeHealth::Unreadable).then_some(code::FAILED)
     }
 
     fn perform(&mut self, device: Option<DeviceId>, action: JobAction) -> JobResult {
@@ -234,7 +235,7 @@ impl State {
         let Ok(volume) = self.volume_mut(format.volume) else { return code::FAILED };
         volume.file_system = Some(file_system);
         volume.recognised = None;
-        volume.health = Health::Readable;
+        volume.health = VolumeHealth::Readable;
         volume.formats += 1;
         code::DONE
     }
@@ -253,7 +254,8 @@ impl State {
         code::DONE
     }
 
-    fn set_attribute(&mut self, device: DeviceId, bit: u64, set: bool) -> u32 {
+    /// Sets or clears an attribute of a disk, and updates the provider's cache of the disk.
+    pub(crate) fn set_attribute(&mut self, device: DeviceId, bit: u64, set: bool) -> u32 {
         let Ok(disk) = self.disk(device) else { return code::FAILED };
         let attributes = disk.attributes & !bit | if set { bit } else { 0 };
         if attributes != disk.attributes {
@@ -293,7 +295,7 @@ pub(crate) fn supported_size(disk: &Disk, partition: u32) -> Result<(u64, u64), 
     let part = disk.partition(partition).ok_or(code::FAILED)?;
     let volume = part.volume.as_ref().ok_or(code::NOT_SUPPORTED)?;
     let used = match volume.file_system.as_ref() {
-        _ if volume.offline || volume.health != Health::Readable || volume.recognised.is_some() => {
+        _ if volume.offline || volume.health != VolumeHealth::Readable => {
             return Err(code::UNKNOWN_FILE_SYSTEM);
         }
         Some(file_system) if file_system.kind != "NTFS" => return Err(code::UNKNOWN_FILE_SYSTEM),

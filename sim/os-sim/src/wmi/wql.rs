@@ -80,22 +80,14 @@ impl Query {
     }
 }
 
-/// Returns the instances of `rows` that `query` selects, with the properties that it selects.
-///
-/// For `SELECT`, `rows` are all instances of the class; for `ASSOCIATORS OF`, the associated objects. A projection
-/// without the key has no path.
-pub(crate) fn evaluate(query: &Query, rows: Vec<Instance>) -> Vec<Instance> {
-    match query {
-        Query::Associators(_) => rows,
-        Query::Select(select) => rows
-            .into_iter()
-            .filter(|row| select.conditions.iter().all(|condition| condition.holds(row, select.class)))
-            .map(|row| select.project(row))
-            .collect(),
-    }
-}
-
 impl Select {
+    /// Returns the instances that the query selects of `rows`, all instances of the class, with the properties that it
+    /// selects. A projection without the key has no path.
+    pub(crate) fn evaluate(&self, rows: Vec<Instance>) -> Vec<Instance> {
+        let is_selected = |row: &Instance| self.conditions.iter().all(|condition| condition.holds(row, self.class));
+        rows.into_iter().filter(is_selected).map(|row| self.project(row)).collect()
+    }
+
     fn project(&self, row: Instance) -> Instance {
         let Some(properties) = &self.properties else { return row };
         let project = |name: &&'static str| ((*name).to_owned(), property(&row, self.class, name));
@@ -140,14 +132,8 @@ impl Parser<'_> {
         let names = self.property_names()?;
         self.expect("FROM")?;
         let class = self.class()?;
-        let properties = match names {
-            None => None,
-            Some(names) => {
-                let known = |name: &String| Some(class.property(name)?.0);
-                let known: Option<Vec<_>> = names.iter().map(known).collect();
-                Some(known.ok_or(OsError::WBEM_INVALID_QUERY)?)
-            }
-        };
+        let known = |name: &String| class.property(name).map(|(known, _)| known).ok_or(OsError::WBEM_INVALID_QUERY);
+        let properties = names.map(|names| names.iter().map(known).collect()).transpose()?;
         let mut conditions = Vec::new();
         if self.take("WHERE") {
             conditions.push(self.condition(class)?);

@@ -43,7 +43,7 @@ pub(crate) struct SystemUnderTest {
     pub(crate) volumes: BTreeMap<DiskKey, String>,
     /// The sizes of volumes, as first reported in each size generation.
     pub(crate) totals: BTreeMap<(DiskKey, u32), u64>,
-    detached: Vec<os_sim::DetachedDisk>,
+    detached: Vec<u64>,
 }
 
 impl SystemUnderTest {
@@ -102,10 +102,10 @@ impl SystemUnderTest {
                     self.sim.grow_disk(*number, disk.size + crate::reference_model::GIB);
                 }
             }
-            Event::Detach(number) => self.detached.extend(self.sim.detach_disk(*number)),
+            Event::Detach(number) => self.detached.extend(self.sim.unplug_disk(*number)),
             Event::Attach { enumerated } => {
                 if !self.detached.is_empty() {
-                    self.sim.reattach_disk(self.detached.remove(0), *enumerated);
+                    self.sim.plug_disk(self.detached.remove(0), *enumerated);
                 }
             }
             Event::AttachNew { enumerated } => {

@@ -86,7 +86,7 @@ const STATES: &[State] = &[
     }),
     state("a stale mount point", || {
         let sim = parent().disk(GIB).partitioned().formatted("NTFS").mounted(PATH).build();
-        sim.detach_disk(1).expect("disk 1");
+        sim.unplug_disk(1).expect("disk 1");
         sim
     }),
     state("a link as parent directory", || {

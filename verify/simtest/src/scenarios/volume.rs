@@ -80,12 +80,12 @@ const STATES: &[State] = &[
     }),
     state("stale mount point of another volume at the target", || {
         let sim = ntfs().disk(GIB).partitioned().formatted("NTFS").mounted(TARGET).build();
-        sim.detach_disk(2).expect("disk 2");
+        sim.unplug_disk(2).expect("disk 2");
         sim
     }),
     state("disk removed, its mount point stale", || {
         let sim = ntfs().mounted(TARGET).build();
-        sim.detach_disk(1).expect("disk 1");
+        sim.unplug_disk(1).expect("disk 1");
         sim
     }),
     state("no target", || ntfs().build()),

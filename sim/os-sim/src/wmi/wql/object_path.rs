@@ -7,22 +7,14 @@ use os::OsError;
 
 use super::lexer::{Token, tokens};
 
-/// The value of a key.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Key {
-    /// A text, which is quoted in a path.
-    Text(String),
-    /// A number, which is not quoted.
-    Number(i128),
-}
-
-/// The path of an object relative to its namespace (`__RELPATH`), or of a class if it has no keys.
+/// The path of an object relative to its namespace (`__RELPATH`), or of a class if it has no keys. All keys of the node's
+/// classes are texts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectPath {
     /// The class.
     pub class: String,
     /// The keys and their values in the order of the path.
-    pub keys: Vec<(String, Key)>,
+    pub keys: Vec<(String, String)>,
 }
 
 impl ObjectPath {
@@ -36,7 +28,7 @@ impl ObjectPath {
 
     /// Returns the path of an object whose only key is a text.
     pub fn object(class: &str, key: &str, value: &str) -> Self {
-        Self { class: class.to_owned(), keys: vec![(key.to_owned(), Key::Text(value.to_owned()))] }
+        Self { class: class.to_owned(), keys: vec![(key.to_owned(), value.to_owned())] }
     }
 
     /// Returns whether this is the path of `class` or of an object of it.
@@ -46,10 +38,7 @@ impl ObjectPath {
 
     /// Returns the text of the key `name`.
     pub fn text(&self, name: &str) -> Option<&str> {
-        match self.keys.iter().find(|(key, _)| key.eq_ignore_ascii_case(name))? {
-            (_, Key::Text(text)) => Some(text),
-            (_, Key::Number(_)) => None,
-        }
+        self.keys.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, text)| text.as_str())
     }
 
     pub(super) fn from_tokens(tokens: &[Token]) -> Option<Self> {
@@ -57,16 +46,11 @@ impl ObjectPath {
         let mut path = Self::class(class);
         let mut before = Token::Sign(".");
         let mut rest = rest;
-        while let [separator, Token::Word(key), Token::Sign("="), value, after @ ..] = rest {
-            let value = match value {
-                Token::Text(text) => Key::Text(text.clone()),
-                Token::Number(number) => Key::Number(*number),
-                Token::Word(_) | Token::Sign(_) => return None,
-            };
+        while let [separator, Token::Word(key), Token::Sign("="), Token::Text(text), after @ ..] = rest {
             if *separator != before {
                 return None;
             }
-            path.keys.push((key.clone(), value));
+            path.keys.push((key.clone(), text.clone()));
             before = Token::Sign(",");
             rest = after;
         }
@@ -86,15 +70,10 @@ impl FromStr for ObjectPath {
 impl fmt::Display for ObjectPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.class)?;
-        for (position, (key, value)) in self.keys.iter().enumerate() {
+        for (position, (key, text)) in self.keys.iter().enumerate() {
             let separator = if position == 0 { '.' } else { ',' };
-            match value {
-                Key::Text(text) => {
-                    let escaped = text.replace('\\', r"\\").replace('"', "\\\"");
-                    write!(f, "{separator}{key}=\"{escaped}\"")?;
-                }
-                Key::Number(number) => write!(f, "{separator}{key}={number}")?,
-            }
+            let escaped = text.replace('\\', r"\\").replace('"', "\\\"");
+            write!(f, "{separator}{key}=\"{escaped}\"")?;
         }
         Ok(())
     }
@@ -102,7 +81,7 @@ impl fmt::Display for ObjectPath {
 
 #[cfg(test)]
 mod tests {
-    use super::{Key, ObjectPath};
+    use super::ObjectPath;
 
     #[test]
     fn a_path_is_read_back_as_it_was_written() {
@@ -117,14 +96,16 @@ mod tests {
     #[test]
     fn a_path_may_have_no_keys_or_several() {
         assert_eq!("MSFT_iSCSITarget".parse(), Ok(ObjectPath::class("MSFT_iSCSITarget")));
-        let path: ObjectPath = r#"MSFT_iSCSITargetPortal.Address="10.0.0.1",Port=3260"#.parse().expect("two keys");
-        let keys = [("Address", Key::Text("10.0.0.1".to_owned())), ("Port", Key::Number(3260))];
-        assert_eq!(path.keys, keys.map(|(name, value)| (name.to_owned(), value)));
+        let path: ObjectPath = r#"MSFT_iSCSITargetPortal.Address="10.0.0.1",Port="3260""#.parse().expect("two keys");
+        let keys = [("Address", "10.0.0.1"), ("Port", "3260")];
+        assert_eq!(path.keys, keys.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
     #[test]
     fn an_invalid_path_is_rejected() {
-        for text in ["", "A.", "A.b", "A.b=", r#"A,b="c""#, r#"A.b="c".d="e""#, r#"A.b="c"#, r#"A.b="\c""#, "A.b=c"] {
+        for text in
+            ["", "A.", "A.b", "A.b=", r#"A,b="c""#, r#"A.b="c".d="e""#, r#"A.b="c"#, r#"A.b="\c""#, "A.b=c", "A.b=1"]
+        {
             assert_eq!(text.parse::<ObjectPath>(), Err(ObjectPath::INVALID), "{text}");
         }
     }

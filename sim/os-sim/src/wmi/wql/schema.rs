@@ -3,7 +3,7 @@
 use os::Namespace;
 use os::Namespace::{CimV2, Smb, Storage};
 
-use Type::{Array, Bool, Number, Reference, Text};
+use Type::{Bool, Number, Other, Text};
 
 /// The type of a property. Distinguishes only the types that WQL compares in different ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,10 +14,8 @@ pub(super) enum Type {
     Number,
     /// `boolean`.
     Bool,
-    /// An array, which WQL cannot compare.
-    Array,
-    /// A reference to another object. The simulated node does not compare references.
-    Reference,
+    /// An array, which WQL cannot compare, or a reference, which the simulated node does not compare.
+    Other,
 }
 
 /// A class and its properties.
@@ -55,7 +53,7 @@ const SYSTEM: Properties = &[(Text, "__CLASS __PATH __RELPATH")];
 const CLASSES: &[Class] = &[
     class(CimV2, "Win32_BIOS", &[(Text, "Manufacturer Name SerialNumber Version")]),
     class(CimV2, "Win32_ComputerSystem", &[(Text, "DNSHostName Name")]),
-    class(CimV2, "Win32_NetworkAdapterConfiguration", &[(Bool, "IPEnabled"), (Array, "IPAddress")]),
+    class(CimV2, "Win32_NetworkAdapterConfiguration", &[(Bool, "IPEnabled"), (Other, "IPAddress")]),
     class(
         Storage,
         "MSFT_Disk",
@@ -63,7 +61,7 @@ const CLASSES: &[Class] = &[
             (Text, "Location ObjectId Path SerialNumber UniqueId"),
             (Number, "LargestFreeExtent Number PartitionStyle Size"),
             (Bool, "IsOffline IsReadOnly"),
-            (Array, "OperationalStatus"),
+            (Other, "OperationalStatus"),
         ],
     ),
     class(
@@ -73,7 +71,7 @@ const CLASSES: &[Class] = &[
             (Text, "GptType ObjectId UniqueId"),
             (Number, "DiskNumber MbrType Offset OperationalStatus PartitionNumber Size"),
             (Bool, "IsBoot IsOffline IsReadOnly"),
-            (Array, "AccessPaths"),
+            (Other, "AccessPaths"),
         ],
     ),
     class(
@@ -82,11 +80,11 @@ const CLASSES: &[Class] = &[
         &[
             (Text, "FileSystem ObjectId Path UniqueId"),
             (Number, "FileSystemType Size SizeRemaining"),
-            (Array, "OperationalStatus"),
+            (Other, "OperationalStatus"),
         ],
     ),
     class(Storage, "MSFT_StorageSetting", &[]),
-    class(Storage, "MSFT_PartitionToVolume", &[(Reference, "Partition Volume")]),
+    class(Storage, "MSFT_PartitionToVolume", &[(Other, "Partition Volume")]),
     class(Storage, "MSFT_iSCSITarget", &[(Text, "NodeAddress"), (Bool, "IsConnected")]),
     class(Storage, "MSFT_iSCSITargetPortal", &[(Text, "TargetPortalAddress"), (Number, "TargetPortalPortNumber")]),
     class(
@@ -99,10 +97,10 @@ const CLASSES: &[Class] = &[
         "MSFT_iSCSIConnection",
         &[(Text, "ConnectionIdentifier TargetAddress"), (Number, "TargetPortNumber")],
     ),
-    class(Storage, "MSFT_iSCSITargetToiSCSIConnection", &[(Reference, "iSCSIConnection iSCSITarget")]),
-    class(Storage, "MSFT_iSCSISessionToiSCSIConnection", &[(Reference, "iSCSIConnection iSCSISession")]),
-    class(Storage, "MSFT_iSCSITargetToiSCSITargetPortal", &[(Reference, "iSCSITarget iSCSITargetPortal")]),
-    class(Storage, "MSFT_iSCSISessionToDisk", &[(Reference, "Disk iSCSISession")]),
-    class(Storage, "MSFT_iSCSIConnectionToDisk", &[(Reference, "Disk iSCSIConnection")]),
+    class(Storage, "MSFT_iSCSITargetToiSCSIConnection", &[(Other, "iSCSIConnection iSCSITarget")]),
+    class(Storage, "MSFT_iSCSISessionToiSCSIConnection", &[(Other, "iSCSIConnection iSCSISession")]),
+    class(Storage, "MSFT_iSCSITargetToiSCSITargetPortal", &[(Other, "iSCSITarget iSCSITargetPortal")]),
+    class(Storage, "MSFT_iSCSISessionToDisk", &[(Other, "Disk iSCSISession")]),
+    class(Storage, "MSFT_iSCSIConnectionToDisk", &[(Other, "Disk iSCSIConnection")]),
     class(Smb, "MSFT_SmbGlobalMapping", &[(Text, "RemotePath"), (Bool, "RequirePrivacy")]),
 ];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use os::{Instance, Namespace, OsError, Value};
 
-use super::{Query, evaluate};
+use super::{Query, Select};
 
 fn disk(number: u32, size: u64, gpt: Option<&str>, offline: bool) -> Instance {
     let gpt = gpt.map_or(Value::Null, |text| Value::Text(text.to_owned()));
@@ -18,12 +18,16 @@ fn disk(number: u32, size: u64, gpt: Option<&str>, offline: bool) -> Instance {
     Instance { path: format!("MSFT_Partition.ObjectId=\"{number}\""), properties }
 }
 
+fn select(query: &str) -> Select {
+    let Ok(Query::Select(select)) = Query::parse(Namespace::Storage, query) else { panic!("{query} was rejected") };
+    select
+}
+
 fn numbers(condition: &str) -> Vec<u32> {
-    let query = format!("SELECT * FROM MSFT_Partition WHERE {condition}");
-    let query = Query::parse(Namespace::Storage, &query).expect(condition);
+    let query = select(&format!("SELECT * FROM MSFT_Partition WHERE {condition}"));
     let rows =
         vec![disk(1, 10, Some("{A}"), false), disk(2, 9_000_000_000, Some(r"{b\c'd}"), true), disk(3, 7, None, false)];
-    evaluate(&query, rows).iter().filter_map(|row| row.u32("DiskNumber")).collect()
+    query.evaluate(rows).iter().filter_map(|row| row.u32("DiskNumber")).collect()
 }
 
 fn refusal(namespace: Namespace, query: &str) -> Option<OsError> {
@@ -50,16 +54,15 @@ fn conditions_select_instances() {
 
 #[test]
 fn a_projection_has_the_selected_properties_and_with_the_key_the_path() {
-    let query =
-        Query::parse(Namespace::Storage, "select size, UniqueId, __CLASS from msft_partition").expect("a query");
-    let rows = evaluate(&query, vec![disk(1, 10, None, false)]);
+    let query = select("select size, UniqueId, __CLASS from msft_partition");
+    let rows = query.evaluate(vec![disk(1, 10, None, false)]);
     let names: Vec<_> = rows[0].properties.keys().map(String::as_str).collect();
     assert_eq!(names, ["Size", "UniqueId", "__CLASS"]);
     assert_eq!(rows[0].properties["UniqueId"], Value::Null);
     assert_eq!(rows[0].text("__class"), Some("MSFT_Partition"));
     assert_eq!(rows[0].path, "");
-    let query = Query::parse(Namespace::Storage, "SELECT Size, ObjectId FROM MSFT_Partition").expect("a query");
-    assert_eq!(evaluate(&query, vec![disk(1, 10, None, false)])[0].path, "MSFT_Partition.ObjectId=\"1\"");
+    let query = select("SELECT Size, ObjectId FROM MSFT_Partition");
+    assert_eq!(query.evaluate(vec![disk(1, 10, None, false)])[0].path, "MSFT_Partition.ObjectId=\"1\"");
 }
 
 #[test]
