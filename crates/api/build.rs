@@ -120,7 +120,8 @@ fn module(
 ) -> Result<String, Box<dyn Error>> {
     let mut config = Config::new();
     let with_stubs = env::var_os("CARGO_FEATURE_STUBS").is_some();
-    let stubs = tonic_prost_build::configure().build_client(with_stubs).build_server(with_stubs);
+    let stubs = tonic_prost_build::configure().generate_default_stubs(true);
+    let stubs = stubs.build_client(with_stubs).build_server(with_stubs);
     config.out_dir(dir).service_generator(Box::new(Stubs(stubs.service_generator())));
     config.btree_map(["."]); // responses list disks in the order of their numbers
 

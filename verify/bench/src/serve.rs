@@ -5,10 +5,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use api::filesystem::v1::filesystem_server::{self, FilesystemServer};
-use api::filesystem::v1::{
-    CreateSymlinkRequest, CreateSymlinkResponse, IsSymlinkRequest, IsSymlinkResponse, MkdirRequest, MkdirResponse,
-    PathExistsRequest, PathExistsResponse, RmdirRequest, RmdirResponse,
-};
+use api::filesystem::v1::{PathExistsRequest, PathExistsResponse};
 use tokio::task::JoinSet;
 use tonic::{Request, Response, Status};
 
@@ -48,25 +45,6 @@ impl filesystem_server::Filesystem for Filesystem {
             }
             Err(error) => Err(error.into()),
         }
-    }
-
-    async fn mkdir(&self, _: Request<MkdirRequest>) -> Result<Response<MkdirResponse>, Status> {
-        Err(Status::unimplemented("not measured"))
-    }
-
-    async fn rmdir(&self, _: Request<RmdirRequest>) -> Result<Response<RmdirResponse>, Status> {
-        Err(Status::unimplemented("not measured"))
-    }
-
-    async fn create_symlink(
-        &self,
-        _: Request<CreateSymlinkRequest>,
-    ) -> Result<Response<CreateSymlinkResponse>, Status> {
-        Err(Status::unimplemented("not measured"))
-    }
-
-    async fn is_symlink(&self, _: Request<IsSymlinkRequest>) -> Result<Response<IsSymlinkResponse>, Status> {
-        Err(Status::unimplemented("not measured"))
     }
 }
 

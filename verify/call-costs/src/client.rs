@@ -107,7 +107,7 @@ impl Client {
 
     fn request(&mut self) -> Vec<u8> {
         let Call { service, rpc, .. } = self.call;
-        let pipe = pipe(service);
+        let pipe = GROUP_VERSIONS.iter().find(|row| row.service == service).expect("the service exists").pipe();
         self.timeout -= 1237;
         let mut block = Vec::new();
         if let Some(size) = self.table_size.take() {
@@ -160,11 +160,6 @@ impl Client {
             filled -= at;
         }
     }
-}
-
-/// Returns the name of the pipe of a service.
-pub(crate) fn pipe(service: &str) -> &'static str {
-    GROUP_VERSIONS.iter().find(|row| row.service == service).expect("the service exists").pipe()
 }
 
 fn push_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {

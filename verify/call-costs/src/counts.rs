@@ -2,10 +2,7 @@
 
 use std::alloc::System;
 use std::error::Error;
-use std::ops::Sub;
-use std::sync::Arc;
 
-use faults::{Probed, Trace};
 use os_sim::Sim;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -36,31 +33,6 @@ impl Rounds {
     pub const FEW: Self = Self { warm_up: 4, counted: 8 };
 }
 
-/// The allocations and reallocations of this process so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Allocations {
-    /// How many.
-    pub count: usize,
-    /// How many bytes were allocated; of a reallocation, those by which it is larger.
-    pub bytes: usize,
-}
-
-impl Allocations {
-    pub(crate) fn of_process() -> Self {
-        let stats = INSTRUMENTED_SYSTEM.stats();
-        // The bytes of reallocations count as allocated if they grow, and as freed if they shrink.
-        Self { count: stats.allocations + stats.reallocations, bytes: stats.bytes_allocated }
-    }
-}
-
-impl Sub for Allocations {
-    type Output = Self;
-
-    fn sub(self, other: Self) -> Self {
-        Self { count: self.count - other.count, bytes: self.bytes - other.bytes }
-    }
-}
-
 /// What calls cost, as an average over the rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
@@ -76,29 +48,13 @@ pub struct Cost {
     pub bytes: f64,
 }
 
-/// A daemon whose costs are counted.
-struct Counted<'a> {
-    daemon: &'a Daemon,
-    trace: &'a Trace,
-}
-
-/// Runs a daemon on a node, and counts what `body` lets it do.
-fn with_daemon<T>(
-    sim: &Sim,
-    body: impl AsyncFnOnce(Counted<'_>) -> Result<T, Box<dyn Error>>,
-) -> Result<T, Box<dyn Error>> {
-    let trace = Arc::new(Trace::counting());
-    let node = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
-    Daemon::run(node, Threads::AsInService, async |daemon: &Daemon| body(Counted { daemon, trace: &trace }).await)
-}
-
 /// Returns the cost of each step, which is a list of calls, while `others` further connections are open that have each made
 /// a call.
 pub fn of(sim: &Sim, steps: &[&[Call]], rounds: Rounds, others: usize) -> Result<Vec<Cost>, Box<dyn Error>> {
-    with_daemon(sim, async |counted: Counted<'_>| {
+    Daemon::run(sim, Threads::AsInService, async |daemon: &Daemon| {
         let mut idle = Vec::new();
         for _ in 0..others {
-            let mut client = Client::connect(counted.daemon, &steps[0][0]).await?;
+            let mut client = Client::connect(daemon, &steps[0][0]).await?;
             client.call(1).await?;
             idle.push(client);
         }
@@ -106,7 +62,7 @@ pub fn of(sim: &Sim, steps: &[&[Call]], rounds: Rounds, others: usize) -> Result
         for calls in steps {
             let mut clients = Vec::new();
             for call in *calls {
-                clients.push(Client::connect(counted.daemon, call).await?);
+                clients.push(Client::connect(daemon, call).await?);
             }
             for _ in 0..rounds.warm_up {
                 for client in &mut clients {
@@ -114,7 +70,7 @@ pub fn of(sim: &Sim, steps: &[&[Call]], rounds: Rounds, others: usize) -> Result
                 }
             }
             let name = calls[0].name;
-            costs.push(counted.count(&mut clients, rounds.counted).await.map_err(|error| format!("{name}: {error}"))?);
+            costs.push(count(daemon, &mut clients, rounds.counted).await.map_err(|error| format!("{name}: {error}"))?);
         }
         Ok(costs)
     })
@@ -122,39 +78,35 @@ pub fn of(sim: &Sim, steps: &[&[Call]], rounds: Rounds, others: usize) -> Result
 
 /// Returns the cost of one call, on a connection on which another one was made some times before.
 pub fn of_one(sim: &Sim, before: &Call, call: &Call) -> Result<Cost, Box<dyn Error>> {
-    with_daemon(sim, async |counted: Counted<'_>| {
-        let mut client = Client::connect(counted.daemon, before).await?;
+    Daemon::run(sim, Threads::AsInService, async |daemon: &Daemon| {
+        let mut client = Client::connect(daemon, before).await?;
         client.call(8).await?;
         client.set_call(call);
-        counted.count(&mut [client], 1).await
+        count(daemon, &mut [client], 1).await
     })
 }
 
-impl Counted<'_> {
-    /// Lets each client make its call so many times, and returns the average cost.
-    async fn count(&self, clients: &mut [Client], rounds: usize) -> Result<Cost, Box<dyn Error>> {
-        // Prepared before, so that the counts are of calls only.
-        let requests: Vec<Vec<_>> =
-            (0..rounds).map(|_| clients.iter_mut().map(|client| client.prepare(1)).collect()).collect();
-        let (calls, writes) = (excluded(|| self.trace.counts()), self.daemon.writes());
-        let allocations = Allocations::of_process() - excluded::allocations();
-        for round in &requests {
-            for (client, request) in clients.iter_mut().zip(round) {
-                client.send(request).await?;
-            }
+/// Lets each client make its call so many times, and returns the average cost.
+async fn count(daemon: &Daemon, clients: &mut [Client], rounds: usize) -> Result<Cost, Box<dyn Error>> {
+    // Prepared before, so that the counts are of calls only.
+    let requests: Vec<Vec<_>> =
+        (0..rounds).map(|_| clients.iter_mut().map(|client| client.prepare(1)).collect()).collect();
+    let (calls, writes) = (excluded(|| daemon.trace.counts()), daemon.writes());
+    let (allocations, bytes) = excluded::counted_allocations();
+    for round in &requests {
+        for (client, request) in clients.iter_mut().zip(round) {
+            client.send(request).await?;
         }
-        let allocations = Allocations::of_process() - excluded::allocations() - allocations;
-        let calls = self.trace.counts() - &calls;
-        let average = |total: u64| average(usize::try_from(total).unwrap_or(usize::MAX), rounds);
-        let average_of_size = |total: usize| crate::counts::average(total, rounds);
-        Ok(Cost {
-            primitives: average(calls.primitives),
-            wmi: average(calls.wmi),
-            writes: average_of_size(self.daemon.writes() - writes),
-            allocations: average_of_size(allocations.count),
-            bytes: average_of_size(allocations.bytes),
-        })
     }
+    let (allocations_now, bytes_now) = excluded::counted_allocations();
+    let calls = daemon.trace.counts() - &calls;
+    Ok(Cost {
+        primitives: average(usize::try_from(calls.primitives)?, rounds),
+        wmi: average(usize::try_from(calls.wmi)?, rounds),
+        writes: average(daemon.writes() - writes, rounds),
+        allocations: average(allocations_now - allocations, rounds),
+        bytes: average(bytes_now - bytes, rounds),
+    })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are below 2^52")]

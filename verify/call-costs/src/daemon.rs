@@ -9,10 +9,11 @@ use std::sync::{Arc, Once};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use api::Group;
+use api::GROUP_VERSIONS;
 use csi_proxy::flags::LogFlags;
 use csi_proxy::log;
-use os::Os;
+use faults::{Probed, Trace};
+use os_sim::Sim;
 use server::{Endpoint, EndpointSpec, Limits, Server};
 use storage_ops::{Config, Executor, Node};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
@@ -24,7 +25,6 @@ use transport::address::{Address, Location};
 use transport::listener::Listener;
 use transport::memory::{Dialer, MemoryEndpoint, endpoint};
 
-use crate::client::pipe;
 use crate::excluded;
 
 /// The threads of the runtime. Of the threads for blocking work there is one, so that it does not depend on chance when
@@ -41,33 +41,43 @@ pub enum Threads {
 pub struct Daemon {
     dialers: Vec<(&'static str, Dialer)>,
     writes: Arc<AtomicUsize>,
+    /// Counts the calls of primitives.
+    pub(crate) trace: Arc<Trace>,
 }
 
 impl Daemon {
-    /// Runs a daemon on `node` while `body` runs, and returns the result of `body`.
+    /// Runs a daemon on `sim` while `body` runs, and returns the result of `body`.
     pub fn run<T>(
-        node: Arc<dyn Os>,
+        sim: &Sim,
         threads: Threads,
         body: impl AsyncFnOnce(&Self) -> Result<T, Box<dyn Error>>,
     ) -> Result<T, Box<dyn Error>> {
-        start_log();
+        // The lines of the log go nowhere.
+        static LOG: Once = Once::new();
+        LOG.call_once(|| {
+            let lines = log::layer(&LogFlags::default(), io::sink);
+            tracing_subscriber::registry().with(vec![lines]).init();
+        });
         let mut builder = match threads {
             Threads::AsInService => Builder::new_multi_thread(),
             Threads::One => Builder::new_current_thread(),
         };
         let builder = builder.enable_all().max_blocking_threads(1).thread_keep_alive(Duration::from_hours(1));
         let runtime = if threads == Threads::AsInService { builder.worker_threads(2) } else { builder }.build()?;
-        let executor = executor(excluded::node(node, threads));
+        let trace = Arc::new(Trace::counting());
+        let node = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
+        let node = Node::new(excluded::node(node, threads), Config::default());
+        node.test_path_lookup();
+        let executor = Executor::new(Arc::new(node));
         let executor = if threads == Threads::One { executor.with_all_reads_inline() } else { executor };
         let server = Server::new(Arc::new(executor), Limits::default());
-        let mut daemon = Self { dialers: Vec::new(), writes: Arc::default() };
+        let mut daemon = Self { dialers: Vec::new(), writes: Arc::default(), trace };
         let mut endpoints = Vec::new();
-        for spec in EndpointSpec::of(&Group::ALL, false) {
-            let EndpointSpec::GroupVersion(row) = spec else { continue };
-            let address = Location::Directory(PathBuf::from("/")).address(row.pipe());
-            let (dialer, inner) = endpoint(address);
-            daemon.dialers.push((row.pipe(), dialer));
-            endpoints.push(Endpoint::new(spec, CountingEndpoint { inner, writes: Arc::clone(&daemon.writes) }));
+        for row in &GROUP_VERSIONS {
+            let (dialer, inner) = endpoint(Location::Directory(PathBuf::from("/")).address(row.pipe()));
+            daemon.dialers.push((row.service, dialer));
+            let counting = CountingEndpoint { inner, writes: Arc::clone(&daemon.writes) };
+            endpoints.push(Endpoint::new(EndpointSpec::GroupVersion(row), counting));
         }
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = runtime.spawn(async move {
@@ -85,26 +95,9 @@ impl Daemon {
     }
 
     pub(crate) fn connect(&self, service: &str) -> io::Result<DuplexStream> {
-        let pipe = pipe(service);
-        let (_, dialer) = self.dialers.iter().find(|(name, _)| *name == pipe).ok_or(io::ErrorKind::NotFound)?;
+        let (_, dialer) = self.dialers.iter().find(|(name, _)| *name == service).ok_or(io::ErrorKind::NotFound)?;
         dialer.connect()
     }
-}
-
-/// Starts the log of this process, whose lines go nowhere.
-pub(crate) fn start_log() {
-    static LOG: Once = Once::new();
-    LOG.call_once(|| {
-        let lines = log::layer(&LogFlags::default(), io::sink);
-        tracing_subscriber::registry().with(vec![lines]).init();
-    });
-}
-
-/// Returns the executor of a daemon on `node`.
-pub(crate) fn executor(node: Arc<dyn Os>) -> Executor {
-    let node = Node::new(node, Config::default());
-    node.test_path_lookup();
-    Executor::new(Arc::new(node))
 }
 
 struct CountingEndpoint {

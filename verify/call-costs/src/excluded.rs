@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use faults::{Layer, Layered};
 use os::{Clock, Os, Time, WatchedWork};
+use stats_alloc::INSTRUMENTED_SYSTEM;
 
-use crate::counts::Allocations;
 use crate::daemon::Threads;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
@@ -16,17 +16,20 @@ static BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Runs `body` without counting it. Callgrind is stopped in this function, by its name.
 #[inline(never)]
 pub(crate) fn excluded<T>(body: impl FnOnce() -> T) -> T {
-    let before = Allocations::of_process();
+    let before = INSTRUMENTED_SYSTEM.stats();
     let result = body();
-    let made = Allocations::of_process() - before;
-    ALLOCATIONS.fetch_add(made.count, Ordering::Relaxed);
-    BYTES.fetch_add(made.bytes, Ordering::Relaxed);
+    let made = INSTRUMENTED_SYSTEM.stats() - before;
+    ALLOCATIONS.fetch_add(made.allocations + made.reallocations, Ordering::Relaxed);
+    BYTES.fetch_add(made.bytes_allocated, Ordering::Relaxed);
     result
 }
 
-/// Returns the allocations that were not counted.
-pub(crate) fn allocations() -> Allocations {
-    Allocations { count: ALLOCATIONS.load(Ordering::Relaxed), bytes: BYTES.load(Ordering::Relaxed) }
+/// Returns how many allocations and reallocations of this process count so far, and their bytes: of a reallocation, those by
+/// which it is larger.
+pub(crate) fn counted_allocations() -> (usize, usize) {
+    let all = INSTRUMENTED_SYSTEM.stats();
+    let number = all.allocations + all.reallocations - ALLOCATIONS.load(Ordering::Relaxed);
+    (number, all.bytes_allocated - BYTES.load(Ordering::Relaxed))
 }
 
 /// Returns `node`, so that its own work does not count.

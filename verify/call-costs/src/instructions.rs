@@ -22,7 +22,7 @@ const FURTHER: usize = 2048;
 /// Makes `calls` calls on one thread.
 pub fn run(call: &Call, calls: usize) -> Result<(), Box<dyn Error>> {
     let sim = excluded(call::node);
-    Daemon::run(sim.process(), Threads::One, async |daemon: &Daemon| {
+    Daemon::run(&sim, Threads::One, async |daemon: &Daemon| {
         let mut client = Client::connect(daemon, call).await?;
         client.call(calls).await
     })

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use api::{GROUP_VERSIONS, GroupVersion};
 use bytes::Bytes;
+use dynamic_client::Rpc;
 use h2::client::SendRequest;
 use http::{HeaderMap, Request};
 use os_sim::{Description, Sim};
 use prost::Message as _;
-use prost_reflect::{DescriptorPool, DynamicMessage, Kind, MessageDescriptor, Value};
+use prost_reflect::{DynamicMessage, Kind, MessageDescriptor, Value};
 use server::{Endpoint, EndpointSpec, Limits, Server, Unfinished};
 use storage_ops::{Config, Executor, HostPath, Node};
 use tokio::sync::oneshot;
@@ -31,23 +32,11 @@ const PRECIOUS: &str = r"C:\outside\precious";
 const UNKNOWN: &str = "2";
 const INTERNAL: &str = "13";
 
-/// An RPC with the type of its request.
-struct Rpc {
-    row: usize,
-    path: &'static str,
-    request: MessageDescriptor,
-}
-
-static RPCS: LazyLock<Vec<Rpc>> = LazyLock::new(|| {
+/// All RPCs, each with the number of its group-version.
+static RPCS: LazyLock<Vec<(usize, Rpc)>> = LazyLock::new(|| {
     let of_row = |(row, group_version): (usize, &GroupVersion)| {
-        let pool = DescriptorPool::decode(group_version.descriptors()).expect("valid descriptors");
-        let service = pool.services().next().expect("a service");
-        let rpc = |rpc: &api::Rpc| {
-            let method =
-                service.methods().find(|method| method.name() == rpc.name).expect("the method is in the table");
-            Rpc { row, path: rpc.path, request: method.input() }
-        };
-        group_version.rpcs.iter().map(rpc).collect::<Vec<_>>()
+        let rpcs = dynamic_client::rpcs(group_version);
+        group_version.rpcs.iter().map(move |rpc| (row, rpcs[rpc.name].clone()))
     };
     GROUP_VERSIONS.iter().enumerate().flat_map(of_row).collect()
 });
@@ -68,13 +57,13 @@ pub(crate) fn calls(bytes: &[u8]) {
             if input.is_empty() {
                 break;
             }
-            let rpc = &RPCS[usize::from(input.byte()) % RPCS.len()];
+            let (row, rpc) = input.one_of(&RPCS);
             let message = message(rpc, &sim, &mut input);
-            let client = match clients[rpc.row].take() {
+            let client = match clients[*row].take() {
                 Some(client) => client,
-                None => served.connect(rpc.row).await,
+                None => served.connect(*row).await,
             };
-            clients[rpc.row] = Some(call(client, rpc.path, message).await);
+            clients[*row] = Some(call(client, rpc.path, message).await);
         }
         drop(clients);
         assert_eq!(served.stop().await, Unfinished::default());

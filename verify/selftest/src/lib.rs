@@ -1,4 +1,4 @@
-//! Proof by a stranger: what csi-proxy depends on, checked on a machine with Windows that nobody of the project has.
+//! Checks what csi-proxy depends on, on a Windows machine of a user, and reports the result.
 //!
 //! csi-proxy-selftest.exe makes disks of its own, which are VHD files. On them, it runs the checks of all facts
 //! (`verify/facts`) and the [`ACCEPTANCE`], each in a process of its own, and writes an [`Evidence`]. docs/windows.md has a

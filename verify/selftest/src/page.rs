@@ -12,7 +12,7 @@ pub const BUILDS: [&str; 3] = ["17763", "20348", "26100"];
 pub fn report(evidence: &Evidence) -> String {
     let mut page = format!("# What is proven on {} {}\n\n{}", evidence.system, evidence.build, table(&[evidence]));
     for (title, checks) in &evidence.not_run {
-        let _ = write!(page, "\nNot run without {title}: {}\n", list(checks));
+        let _ = write!(page, "\nNot run (missing: {title}): {}\n", list(checks));
     }
     let _ = write!(page, "\nProven, in {} seconds: {}\n", evidence.seconds, list(&evidence.holds));
     page

@@ -18,45 +18,39 @@ use tree_copy::TreeCopy;
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let copy = TreeCopy::create()?;
     let patches = patch::all()?;
-    let all_cases: Vec<&str> = patches.iter().flat_map(|patch| &patch.cases).map(String::as_str).collect();
+    let all_cases: Vec<String> = patches.iter().flat_map(|patch| patch.cases.clone()).collect();
     let mut failed = 0;
     let mut fail = |name: &str, reason: &str| {
         failed += 1;
         println!("FAILED {name}: {reason}");
     };
-    match copy.test(&all_cases)? {
-        Ok(findings) if findings.failures == 0 => {}
-        Ok(findings) => fail("without a patch", &findings.describe()),
-        Err(reason) => fail("without a patch", &reason),
+    match copy.prove(&all_cases) {
+        Ok(failing) if failing.is_empty() => {}
+        Ok(failing) => fail("without a patch", &failing.join(", ")),
+        Err(reason) => fail("without a patch", &reason.to_string()),
     }
     for patch in &patches {
-        copy.reset()?;
         println!("\n{}\n    {}", patch.rule, patch.name);
-        match detect(&copy, patch)? {
-            Ok(text) => println!("    {text}"),
-            Err(reason) => fail(&patch.name, &reason),
+        match detect(&copy, patch) {
+            Ok(found) => println!("    detected by {found}"),
+            Err(reason) => fail(&patch.name, &reason.to_string()),
         }
     }
     println!("\n{} passed, {failed} failed, 0 skipped", patches.len() + 1 - failed);
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns what the tests detect with a patch, or why they do not detect it.
-fn detect(copy: &TreeCopy, patch: &Patch) -> Result<Result<String, String>, Box<dyn Error>> {
-    if !copy.apply(patch)? {
-        return Ok(Err("it does not apply".to_owned()));
-    }
+/// Returns which test or operations detect a patch, or why none does.
+fn detect(copy: &TreeCopy, patch: &Patch) -> Result<String, Box<dyn Error>> {
+    copy.reset()?;
+    copy.apply(patch)?;
     if !patch.test.is_empty() {
-        return Ok(copy.run_test(patch)?);
+        copy.test(patch)?;
+        return Ok(patch.says.clone());
     }
-    let cases: Vec<&str> = patch.cases.iter().map(String::as_str).collect();
-    let findings = match copy.test(&cases)? {
-        Ok(findings) if findings.failures == 0 => return Ok(Err("no test fails".to_owned())),
-        Ok(findings) => findings,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    Ok(match patch.operations.iter().find(|name| !findings.operations.contains(*name)) {
-        Some(missing) => Err(format!("{missing} does not fail, but {}", findings.describe())),
-        None => Ok(findings.describe()),
-    })
+    let failing = copy.prove(&patch.cases)?;
+    match patch.operations.iter().find(|name| !failing.contains(name)) {
+        Some(missing) => Err(format!("{missing} does not fail, only: {}", failing.join(", ")).into()),
+        None => Ok(failing.join(", ")),
+    }
 }

@@ -1,11 +1,10 @@
 //! The copy of the tree to which the patches are applied.
 
 use std::error::Error;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::patch::{Findings, Patch, folder};
+use crate::patch::{Patch, failing, folder};
 
 /// The root of the tree that is copied.
 fn source_tree() -> PathBuf {
@@ -44,11 +43,8 @@ impl TreeCopy {
         let head = output(git(&source_tree()).args(["rev-parse", "HEAD"]))?;
         let commit = if changed.is_empty() { head } else { changed };
         if !root.join(".git").exists() {
-            let mut clone = git(&source_tree());
-            clone.args(["clone", "--quiet", "--shared", "--no-checkout", "."]).arg(&root);
-            if !succeeds(&mut clone)? {
-                return Err("git clone failed".into());
-            }
+            let clone = ["clone", "--quiet", "--shared", "--no-checkout", "."];
+            output(git(&source_tree()).args(clone).arg(&root))?;
         }
         let copy = Self { root, target, commit };
         copy.reset()?;
@@ -57,18 +53,17 @@ impl TreeCopy {
 
     /// Makes the copy have the files of the commit, and no others.
     pub(crate) fn reset(&self) -> Result<(), Box<dyn Error>> {
-        let checkout = succeeds(git(&self.root).args(["checkout", "--quiet", "--force", "--detach", &self.commit]))?;
-        let clean = succeeds(git(&self.root).args(["clean", "-d", "--force", "--quiet"]))?;
-        if checkout && clean { Ok(()) } else { Err("git cannot reset the copy of the tree".into()) }
+        output(git(&self.root).args(["checkout", "--quiet", "--force", "--detach", &self.commit]))?;
+        output(git(&self.root).args(["clean", "-d", "--force", "--quiet"])).map(drop)
     }
 
-    /// Applies a patch. Returns whether that succeeded.
-    pub(crate) fn apply(&self, patch: &Patch) -> io::Result<bool> {
-        succeeds(git(&self.root).args(["apply", "--whitespace=nowarn"]).arg(folder().join(&patch.name)))
+    /// Applies a patch.
+    pub(crate) fn apply(&self, patch: &Patch) -> Result<(), Box<dyn Error>> {
+        output(git(&self.root).args(["apply", "--whitespace=nowarn"]).arg(folder().join(&patch.name))).map(drop)
     }
 
     /// Runs the `cargo test` that a patch names, which must fail as the patch says.
-    pub(crate) fn run_test(&self, patch: &Patch) -> io::Result<Result<String, String>> {
+    pub(crate) fn test(&self, patch: &Patch) -> Result<(), Box<dyn Error>> {
         let mut test = cargo(&self.root);
         test.args(["test", "--quiet", "--locked"]).args(patch.test.split_whitespace());
         test.env("CARGO_TARGET_DIR", self.target.join("tests"));
@@ -76,51 +71,37 @@ impl TreeCopy {
         let Output { status, stdout, stderr } = test.output()?;
         let printed = [stdout, stderr].concat();
         let printed = String::from_utf8_lossy(&printed);
-        if status.success() {
-            return Ok(Err("no test fails".to_owned()));
+        if !status.success() && printed.contains(&patch.says) {
+            return Ok(());
         }
-        Ok(if printed.contains(&patch.says) {
-            Ok(format!("a test fails: {}", patch.says))
-        } else {
-            Err(format!("no test fails with `{}`:\n{printed}", patch.says))
-        })
+        Err(format!("no test fails with `{}`:\n{printed}", patch.says).into())
     }
 
-    /// Builds the simulation tests and runs these cases. The inner error states why there is no result.
-    pub(crate) fn test(&self, cases: &[&str]) -> io::Result<Result<Findings, String>> {
+    /// Builds the simulation tests, runs these cases, and returns the operations that fail.
+    pub(crate) fn prove(&self, cases: &[String]) -> Result<Vec<String>, Box<dyn Error>> {
         let mut build = cargo(&self.root);
         build.args(["build", "--quiet", "--locked", "--release", "--package", "csi-proxy-simtest", "--bin", "prove"]);
         // Building takes longer than running, so optimise a little and not fully.
         build.args(["--config", "profile.release.lto='off'", "--config", "profile.release.opt-level=1"]);
-        build.env("CARGO_TARGET_DIR", &self.target);
         // A patch can leave an item unused. Those warnings are printed only if the build fails.
-        let Output { status, stderr, .. } = build.output()?;
-        if !status.success() {
-            println!("{}", String::from_utf8_lossy(&stderr));
-            return Ok(Err("the tests do not build".to_owned()));
-        }
+        output(build.env("CARGO_TARGET_DIR", &self.target))?;
         let program = format!("prove{}", std::env::consts::EXE_SUFFIX);
         let mut prove = Command::new(self.target.join("release").join(program));
         prove.args(["--seeds", "0", "--show", "1"]).args(cases.iter().flat_map(|case| ["--case", case]));
         let Output { status, stdout, .. } = prove.output()?;
-        let findings = Findings::parse(&String::from_utf8_lossy(&stdout));
-        Ok(match (status.code(), findings.failures) {
-            (Some(0), 0) | (Some(1), 1..) => Ok(findings),
-            _ => Err(format!("`prove` exited with {status} and {} failures", findings.failures)),
-        })
+        let failing = failing(&String::from_utf8_lossy(&stdout));
+        match (status.code(), failing.is_empty()) {
+            (Some(0), true) | (Some(1), false) => Ok(failing),
+            _ => Err(format!("`prove` ended with {status}, and these operations fail: {failing:?}").into()),
+        }
     }
-}
-
-/// Runs a command and returns whether it succeeded.
-fn succeeds(command: &mut Command) -> io::Result<bool> {
-    Ok(command.status()?.success())
 }
 
 /// Runs a command, which must succeed, and returns its output without the final newline.
 fn output(command: &mut Command) -> Result<String, Box<dyn Error>> {
-    let Output { status, stdout, .. } = command.output()?;
+    let Output { status, stdout, stderr } = command.output()?;
     if !status.success() {
-        return Err(format!("{command:?} ended with {status}").into());
+        return Err(format!("{command:?} ended with {status}:\n{}", String::from_utf8_lossy(&stderr)).into());
     }
     Ok(String::from_utf8_lossy(&stdout).trim_end().to_owned())
 }
@@ -129,14 +110,8 @@ fn output(command: &mut Command) -> Result<String, Box<dyn Error>> {
 /// default.
 fn git(folder: &Path) -> Command {
     let mut git = Command::new("git");
-    git.current_dir(folder).args([
-        "-c",
-        "safe.directory=*",
-        "-c",
-        "user.name=xtask",
-        "-c",
-        "user.email=xtask@localhost",
-    ]);
+    git.current_dir(folder).args(["-c", "safe.directory=*"]);
+    git.args(["-c", "user.name=xtask", "-c", "user.email=xtask@localhost"]);
     for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
         git.env_remove(variable);
     }

@@ -18,16 +18,14 @@ use links::Pages;
 /// The table of contents.
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// The sources for which a page is made, and the page. All protos of a group are on one page.
-const MADE: [(&str, &str); 7] = [
-    ("crates/api/proto/disk", "api-disk.md"),
-    ("crates/api/proto/filesystem", "api-filesystem.md"),
-    ("crates/api/proto/iscsi", "api-iscsi.md"),
-    ("crates/api/proto/smb", "api-smb.md"),
-    ("crates/api/proto/system", "api-system.md"),
-    ("crates/api/proto/volume", "api-volume.md"),
-    ("sim/csi-proxy-sim/drivers", "driver-calls.md"),
-];
+/// The sources of the drivers' call sequences, and their page.
+const DRIVERS: &str = "sim/csi-proxy-sim/drivers/";
+const DRIVERS_PAGE: &str = "driver-calls.md";
+
+/// Returns the page of the protos of a group.
+fn group_page(group: &str) -> String {
+    format!("api-{group}.md")
+}
 
 /// Returns the root of the source tree.
 pub fn root() -> PathBuf {
@@ -41,15 +39,15 @@ pub fn pages() -> Result<BTreeMap<String, String>, Box<dyn Error>> {
     let summary = read(SUMMARY)?;
     let known = Pages::of(&summary);
     let mut pages = BTreeMap::new();
-    for (source, page) in known.copied() {
-        if pages.insert(page.to_owned(), known.rewritten(source, &read(source)?)).is_some() {
+    for (source, page) in &known.0 {
+        if pages.insert(page.clone(), known.rewritten(source, &read(source)?)).is_some() {
             return Err(format!("{source} and another source are both {page}").into());
         }
     }
     for group in api::Group::ALL {
-        pages.insert(format!("api-{}.md", group.name()), protos::page(group)?);
+        pages.insert(group_page(group.name()), protos::page(group)?);
     }
-    pages.insert("driver-calls.md".to_owned(), driver_calls::page(&root.join("sim/csi-proxy-sim/drivers"))?);
+    pages.insert(DRIVERS_PAGE.to_owned(), driver_calls::page(&root.join(DRIVERS))?);
     pages.insert("SUMMARY.md".to_owned(), known.rewritten(SUMMARY, &summary));
     Ok(pages)
 }

@@ -3,24 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
-use crate::MADE;
+use crate::{DRIVERS, DRIVERS_PAGE, group_page};
 
-/// The pages that the table of contents lists, by the path of their source in the tree.
-pub(crate) struct Pages {
-    by_source: BTreeMap<String, String>,
-}
+/// The pages that are copied from the tree, by the path of their source.
+pub(crate) struct Pages(pub(crate) BTreeMap<String, String>);
 
 impl Pages {
     /// Reads the links in the table of contents.
     pub(crate) fn of(summary: &str) -> Self {
         let sources = targets(summary).map(|target| resolved("docs/SUMMARY.md", target));
-        Self { by_source: sources.map(|source| (source.clone(), page_of(&source))).collect() }
-    }
-
-    /// Returns the sources that are pages themselves, each with the name of its page.
-    pub(crate) fn copied(&self) -> impl Iterator<Item = (&str, &str)> {
-        let is_page = |(source, _): &(&String, &String)| made_from(source).is_none();
-        self.by_source.iter().filter(is_page).map(|(source, page)| (source.as_str(), page.as_str()))
+        let copied = sources.filter(|source| made_from(source).is_none());
+        Self(copied.map(|source| (source.clone(), page_of(&source))).collect())
     }
 
     /// Returns `text`, the page from `source`, with links between the pages of the site. Links to other files of the tree
@@ -29,43 +22,35 @@ impl Pages {
         let mut rewritten = String::with_capacity(text.len());
         let mut rest = text;
         while let Some((before, link, after)) = next_link(rest) {
-            let (file, anchor) = link.target.split_once('#').map_or((link.target, None), |(file, at)| (file, Some(at)));
-            rewritten.push_str(before);
+            let (file, anchor) = link.target.split_at(link.target.find('#').unwrap_or(link.target.len()));
+            rewritten += before;
             let is_elsewhere = link.target.contains("://") || file.is_empty() || link.is_picture;
-            if is_elsewhere {
-                rewritten.push_str(link.whole);
-            } else {
-                match self.page(&resolved(source, file)) {
-                    Some(page) => {
-                        let anchor = anchor.map_or_else(String::new, |anchor| format!("#{anchor}"));
-                        for part in ["[", link.text, "](", page, &anchor, ")"] {
-                            rewritten.push_str(part);
-                        }
-                    }
-                    None => rewritten.push_str(link.text),
-                }
-            }
+            rewritten += &match self.page(&resolved(source, file)) {
+                _ if is_elsewhere => link.whole.to_owned(),
+                Some(page) => format!("[{}]({page}{anchor})", link.text),
+                None => link.text.to_owned(),
+            };
             rest = after;
         }
         rewritten + rest
     }
 
-    fn page(&self, source: &str) -> Option<&str> {
-        self.by_source.get(source).map(String::as_str).or_else(|| made_from(source))
+    fn page(&self, source: &str) -> Option<String> {
+        self.0.get(source).cloned().or_else(|| made_from(source))
     }
 }
 
-/// Returns the page that is made from a source.
-fn made_from(source: &str) -> Option<&'static str> {
-    let is_inside = |folder: &str| source.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-    MADE.iter().find(|(folder, _)| is_inside(folder)).map(|(_, page)| *page)
+/// Returns the page that is made from a source. All protos of a group are on one page.
+fn made_from(source: &str) -> Option<String> {
+    if source.starts_with(DRIVERS) {
+        return Some(DRIVERS_PAGE.to_owned());
+    }
+    let (group, _) = source.strip_prefix("crates/api/proto/")?.split_once('/')?;
+    Some(group_page(group))
 }
 
 /// Returns the name of the page from a source: that of the file in `docs/`, else the path of its folder.
 fn page_of(source: &str) -> String {
-    if let Some(page) = made_from(source) {
-        return page.to_owned();
-    }
     match source.rsplit_once('/') {
         Some(("docs", file)) => file.to_owned(),
         Some((folder, "README.md")) => format!("{}.md", folder.replace('/', "-")),
@@ -127,10 +112,8 @@ mod tests {
         let pages = Pages::of(
             "- [A](a.md)\n- [Flags](../crates/csi-proxy/README.md)\n- [Disk](../crates/api/proto/disk/v1/api.proto)\n",
         );
-        assert_eq!(
-            pages.copied().collect::<Vec<_>>(),
-            [("crates/csi-proxy/README.md", "crates-csi-proxy.md"), ("docs/a.md", "a.md")]
-        );
+        let copied = [("crates/csi-proxy/README.md", "crates-csi-proxy.md"), ("docs/a.md", "a.md")];
+        assert!(pages.0.iter().map(|(source, page)| (source.as_str(), page.as_str())).eq(copied));
         for (text, rewritten) in [
             ("[a](a.md#b) [c](#d)", "[a](a.md#b) [c](#d)"),
             ("x [flags](../crates/csi-proxy/README.md#flags) y", "x [flags](crates-csi-proxy.md#flags) y"),
