@@ -2,7 +2,7 @@
 
 mod calls;
 mod delete;
-mod devices;
+pub(crate) mod devices;
 mod disk;
 mod disk_attributes;
 mod file_system;

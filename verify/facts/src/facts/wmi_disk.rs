@@ -38,7 +38,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let shown = |attribute: &str| disk(node, wanted).bool(attribute);
         assert_eq!((shown("IsReadOnly"), shown("IsOffline")), (Some(false), Some(false)));
         for read_only in [true, false] {
-            assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(read_only))]).0, 0);
+            assert_eq!(set_read_only(node, &path, read_only), 0);
             assert_eq!(shown("IsReadOnly"), Some(read_only));
         }
         for (method, offline) in [("Offline", true), ("Online", false)] {
