@@ -1,16 +1,11 @@
 //! All facts, one module for each subject.
 
 mod calls;
-mod computer;
 mod delete;
-mod devices;
+pub(crate) mod devices;
 mod disk;
 mod disk_attributes;
-mod disk_property;
 mod file_system;
-mod final_path;
-mod firmware;
-mod flush;
 mod information;
 mod iscsi;
 mod list;
@@ -19,23 +14,20 @@ mod network;
 mod open;
 mod open_below;
 mod open_device;
-mod open_handle;
 mod open_rights;
 mod open_volume;
 mod provider;
-mod query_path;
-mod registry;
 mod reparse;
 mod reparse_data;
 mod reparse_walk;
 mod service;
 mod share;
 mod smb;
+mod system;
 mod volume;
 mod volume_content;
 mod wmi;
 mod wmi_disk;
-mod wmi_disk_method;
 mod wmi_partition;
 mod wmi_volume;
 
@@ -48,10 +40,8 @@ const MODULES: &[&[Fact]] = &[
     open::FACTS,
     open_rights::FACTS,
     open_below::FACTS,
-    query_path::FACTS,
     open_volume::FACTS,
     open_device::FACTS,
-    open_handle::FACTS,
     share::FACTS,
     delete::FACTS,
     reparse_data::FACTS,
@@ -59,25 +49,19 @@ const MODULES: &[&[Fact]] = &[
     mount::FACTS,
     list::FACTS,
     information::FACTS,
-    final_path::FACTS,
-    flush::FACTS,
     disk::FACTS,
     disk_attributes::FACTS,
-    disk_property::FACTS,
     file_system::FACTS,
     volume::FACTS,
     volume_content::FACTS,
     wmi_disk::FACTS,
-    wmi_disk_method::FACTS,
     wmi_partition::FACTS,
     wmi_volume::FACTS,
     wmi::FACTS,
     smb::FACTS,
     iscsi::FACTS,
     service::FACTS,
-    registry::FACTS,
-    computer::FACTS,
-    firmware::FACTS,
+    system::FACTS,
 ];
 
 /// Returns all facts in the order of docs/facts.md.

@@ -70,7 +70,7 @@ pub fn check_one(facts: &[Fact], id: &str) -> io::Result<()> {
         let _ = PLACE.set(place.rsplit(['/', '\\']).next().unwrap_or_default().to_owned());
     }));
     let fact = facts.iter().find(|fact| fact.id == id).expect("the id of a fact");
-    let node = local_node().unwrap_or_else(|| Box::new(SimulatedNode::new()) as Box<dyn TestNode>);
+    let node = local_node().unwrap_or_else(|| Box::new(SimulatedNode::default()) as Box<dyn TestNode>);
     let outcome = match (check(fact, &*node), PLACE.get()) {
         (Outcome::Fails(why), Some(place)) => Outcome::Fails(format!("{place}: {why}")),
         (outcome, _) => outcome,

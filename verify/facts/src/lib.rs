@@ -23,7 +23,7 @@ pub use facts::{DiskIdentity, all};
 pub use isolated::{Results, check_each, check_one, output_of};
 pub use local::{DISKS, end_children_with_this_process, local_node};
 pub use network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
-pub use node::{Directory, DiskKind, RemovedDisk, System, TestDisk, TestNode, TestVolume, VolumeKind, missing};
+pub use node::{Directory, DiskKind, System, TestDisk, TestNode, TestVolume, VolumeKind, missing};
 pub use outcome::{Outcome, check};
 pub use preparation::{GROWN_SIZE, diskpart, diskpart_script, named_disk};
 pub use simulated::SimulatedNode;

@@ -35,14 +35,8 @@ enum Task {
 fn main() -> io::Result<ExitCode> {
     match Task::parse() {
         Task::Page { check, wine } => write_page(check, wine.as_deref()),
-        Task::Local => {
-            check_each(|id, result| println!("{id}\t{result}"))?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Task::One { id } => {
-            facts::check_one(&facts::all(), &id)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Task::Local => check_each(|id, result| println!("{id}\t{result}")).map(|()| ExitCode::SUCCESS),
+        Task::One { id } => facts::check_one(&facts::all(), &id).map(|()| ExitCode::SUCCESS),
     }
 }
 
@@ -58,7 +52,7 @@ fn write_page(check: bool, wine: Option<&Path>) -> io::Result<ExitCode> {
     let old = fs::read_to_string(&file)?.replace("\r\n", "\n");
     let mut page = old.clone();
     let simulated = facts::all().into_iter().map(|fact| {
-        let outcome = facts::check(&fact, &SimulatedNode::new());
+        let outcome = facts::check(&fact, &SimulatedNode::default());
         (fact.id.to_owned(), outcome.to_string())
     });
     let mut systems = vec![("simulator", simulated.collect())];

@@ -110,18 +110,6 @@ impl TestVolume {
     }
 }
 
-/// A disk that was disconnected.
-pub struct RemovedDisk<'a> {
-    pub(crate) connect: Box<dyn FnOnce() + 'a>,
-}
-
-impl RemovedDisk<'_> {
-    /// Connects the disk again, with its content, and waits until its volumes have arrived.
-    pub fn connect_again(self) {
-        (self.connect)();
-    }
-}
-
 /// The system that the facts are checked on. Each check gets a fresh one. A method that cannot provide what it names calls
 /// [`missing`]; only a simulated node provides what a method without an implementation of its own names.
 pub trait TestNode {
@@ -185,8 +173,9 @@ pub trait TestNode {
         missing("a copy of a disk that a check can attach")
     }
 
-    /// Removes a disk without warning, as when its cable is pulled.
-    fn remove_disk(&self, _: TestDisk) -> RemovedDisk<'_> {
+    /// Removes a disk without warning, as when its cable is pulled. Returns what connects the disk again, with its content,
+    /// and waits until its volumes have arrived.
+    fn remove_disk(&self, _: TestDisk) -> Box<dyn FnOnce() + '_> {
         missing("a disk that a check can remove")
     }
 

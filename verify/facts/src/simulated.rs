@@ -8,7 +8,7 @@ use os::{Os, OsResult, Uuid};
 use os_sim::{Content, Description, DiskDescription, Page83, Sim, Span, VolumeHealth};
 
 use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
-use crate::node::{DiskKind, RemovedDisk, System, TestDisk, TestNode, TestVolume, VolumeKind};
+use crate::node::{DiskKind, System, TestDisk, TestNode, TestVolume, VolumeKind};
 
 /// The servers, targets and services of a node.
 const NETWORK: &str = include_str!("simulated_network.toml");
@@ -26,11 +26,6 @@ pub struct SimulatedNode {
 }
 
 impl SimulatedNode {
-    /// Creates a node.
-    pub fn new() -> Self {
-        Self::with_layer(|node| node)
-    }
-
     /// Creates a node whose primitives the check calls through `layer`, such as a wrapper that records them.
     pub fn with_layer(layer: impl FnOnce(Arc<dyn Os>) -> Arc<dyn Os>) -> Self {
         let network = Description::from_toml(NETWORK).expect("the description is valid");
@@ -46,7 +41,7 @@ impl SimulatedNode {
 
 impl Default for SimulatedNode {
     fn default() -> Self {
-        Self::new()
+        Self::with_layer(|node| node)
     }
 }
 
@@ -168,13 +163,12 @@ impl TestNode for SimulatedNode {
         }
     }
 
-    fn remove_disk(&self, disk: TestDisk) -> RemovedDisk<'_> {
+    fn remove_disk(&self, disk: TestDisk) -> Box<dyn FnOnce() + '_> {
         let detached = self.sim.unplug_disk(disk.number).expect("the disk is attached");
-        let connect = move || {
+        Box::new(move || {
             self.sim.plug_disk(detached, true);
             self.sim.advance(ARRIVAL);
-        };
-        RemovedDisk { connect: Box::new(connect) }
+        })
     }
 
     fn smb_server(&self) -> TestServer {

@@ -15,7 +15,7 @@ fn main() -> ExitCode {
 }
 
 fn check(fact: &Fact) -> Result<(), libtest_mimic::Failed> {
-    let node = local_node().unwrap_or_else(|| Box::new(SimulatedNode::new()) as Box<dyn TestNode>);
+    let node = local_node().unwrap_or_else(|| Box::new(SimulatedNode::default()) as Box<dyn TestNode>);
     let why = match facts::check(fact, &*node) {
         Outcome::Holds => return Ok(()),
         Outcome::Fails(why) => return Err(why.into()),

@@ -72,7 +72,7 @@ fn main() -> io::Result<ExitCode> {
     facts::end_children_with_this_process()?;
     checks.retain(|check| check.id.starts_with(&flags.only));
     let begun = Instant::now();
-    let node = local_node().unwrap_or_else(|| Box::new(SimulatedNode::new()) as Box<dyn TestNode>);
+    let node = local_node().unwrap_or_else(|| Box::new(SimulatedNode::default()) as Box<dyn TestNode>);
     let mut evidence = Evidence::new(&format!("{:?}", node.system()), node.os());
     // Wine has no disks, and a simulated node brings its own.
     let disks = if node.system() == System::Windows { Disks::create(node.os())? } else { Disks::none() };

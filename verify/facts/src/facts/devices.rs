@@ -10,7 +10,7 @@ use os::abi::{
 use os::{Access, FsInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, Uuid};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use crate::node::{DiskKind, System, TestDisk, TestNode, missing};
+use crate::node::{DiskKind, System, TestDisk, TestNode, TestVolume, missing};
 
 /// The size of a buffer that every answer fits in.
 pub(crate) const ENOUGH: usize = 16 << 10;
@@ -99,6 +99,19 @@ pub(crate) fn set_offline(disk: &dyn Handle, offline: bool) {
         (0, DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY)
     };
     set_attributes(disk, version, attributes, mask).expect("the attributes are set");
+}
+
+/// Calls `check` with a volume whose disk is read-only, and makes the disk writable again.
+pub(crate) fn while_read_only<R>(node: &dyn TestNode, volume: TestVolume, check: impl FnOnce() -> R) -> R {
+    const READ_ONLY: u64 = DiskAttributes::READ_ONLY;
+    let disk = open_disk(node, TestDisk { number: volume.disk }, READ_WRITE);
+    set_offline(&*disk, true);
+    set_attributes(&*disk, 40, READ_ONLY, READ_ONLY | DiskAttributes::OFFLINE).expect("read-only and online");
+    let arrived = wait_until(node, || is_listed(node, volume.id));
+    let checked = check();
+    set_offline(&*disk, false);
+    assert!(arrived);
+    checked
 }
 
 /// Reads at most `size` bytes of the descriptor of a property.

@@ -126,7 +126,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("DISK-24", |node| {
         let disk = node.disk(DiskKind::Raw);
         let handle = open_disk(node, disk, READ_WRITE);
-        node.remove_disk(disk);
+        drop(node.remove_disk(disk));
         for code in [
             ControlCode::STORAGE_GET_DEVICE_NUMBER,
             ControlCode::STORAGE_QUERY_PROPERTY,

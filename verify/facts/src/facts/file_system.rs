@@ -83,7 +83,7 @@ pub(crate) const FACTS: &[Fact] = &[
         for path in &paths {
             open(node, path, Access::GENERIC_READ).expect("it opens");
         }
-        node.remove_disk(TestDisk { number: volume.disk });
+        drop(node.remove_disk(TestDisk { number: volume.disk }));
         for path in paths.iter().chain([&paths[1].join(&U16String::from_str("file"))]) {
             let codes = [OsError::FILE_NOT_FOUND, OsError::PATH_NOT_FOUND, OsError::NO_SUCH_DEVICE];
             assert_fails(open(node, path, Access::GENERIC_READ), &codes);
@@ -93,7 +93,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let volume = node.volume(VolumeKind::Ntfs);
         let folder = directory_on(node, volume.id);
         folder.list(true, &mut [0; 4096]).expect("the directory is listed");
-        node.remove_disk(TestDisk { number: volume.disk });
+        drop(node.remove_disk(TestDisk { number: volume.disk }));
         assert_fails(folder.list(true, &mut [0; 4096]), &LOST);
         let how = Open::existing(Access::READ_ATTRIBUTES, Options::empty());
         assert_fails(folder.open_child(&U16String::from_str("entry"), &how), &LOST);
@@ -105,7 +105,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let volume = node.volume(VolumeKind::Ntfs);
         let device = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
         full_size(&*device).expect("the size");
-        node.remove_disk(TestDisk { number: volume.disk });
+        drop(node.remove_disk(TestDisk { number: volume.disk }));
         assert_fails(device.query_fs(FsInfo::Attribute, &mut [0; 64]), &LOST);
         assert_fails(full_size(&*device), &LOST);
     }),
@@ -113,8 +113,8 @@ pub(crate) const FACTS: &[Fact] = &[
         let volume = node.volume(VolumeKind::Ntfs);
         let folder = directory_on(node, volume.id);
         let path = NtPath::volume_root(volume.id).join(&U16String::from_str("facts-folder"));
-        let removed = node.remove_disk(TestDisk { number: volume.disk });
-        removed.connect_again();
+        let connect_again = node.remove_disk(TestDisk { number: volume.disk });
+        connect_again();
         assert_fails(query::<FileBasicInfo>(&*folder, FileInfo::Basic), &LOST);
         let anew = open(node, &path, Access::READ_ATTRIBUTES).expect("the directory opens");
         query::<FileBasicInfo>(&*anew, FileInfo::Basic).expect("the information");

@@ -209,7 +209,7 @@ pub(crate) const FACTS: &[Fact] = &[
         directory.mkdir("m");
         let path = with_backslash(&directory, "m");
         mount_at(node, &path, volume).expect("the volume is mounted");
-        node.remove_disk(TestDisk { number: volume.disk });
+        drop(node.remove_disk(TestDisk { number: volume.disk }));
         assert_eq!(node.os().delete_volume_mount_point(&path), Ok(()));
         assert_eq!(itself(&directory, "m"), PLAIN);
     }),

@@ -1,13 +1,13 @@
-//! Opening a path of several components below a directory, with `OBJ_DONT_REPARSE`: `FILE-OPEN-28`, `-32` and
-//! `-50` to `-55`.
+//! Opening a path of several components below a directory, and querying its attributes without a handle, both with
+//! `OBJ_DONT_REPARSE`: `FILE-OPEN-28`, `-32`, `-50` to `-55`, and `-58` to `-61`.
 
-use os::abi::{REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
-use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, U16String};
+use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
+use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, U16String};
 
-use super::calls::{delete, id};
+use super::calls::{basic, delete, id};
 use super::reparse::{UNHANDLED_TAG, absolute, attributes, relative, tagged};
 use crate::fact::Fact;
-use crate::node::Directory;
+use crate::node::{Directory, TestNode};
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::new("FILE-OPEN-28", |node| {
@@ -102,6 +102,47 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(attributes(&*link).reparse_tag, tag, "{path}");
         }
     }),
+    Fact::new("FILE-OPEN-58", |node| {
+        let directory = node.directory();
+        tree_with_dead_links(&directory);
+        for path in ["real", r"REAL\Inner", r"real\inner\file", "junction", "link", "dangling", "other"] {
+            let itself = directory.itself(path, Access::READ_ATTRIBUTES);
+            let expected = basic(&*itself).attributes;
+            assert_eq!(queried(node, &directory, path), Ok(expected), "{path}");
+            let is_link = !path.to_lowercase().starts_with("real");
+            assert_eq!(expected & FILE_ATTRIBUTE_REPARSE_POINT != 0, is_link, "{path}");
+        }
+        let root = queried(node, &directory, "").expect("the directory");
+        assert_eq!(root & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT), FILE_ATTRIBUTE_DIRECTORY);
+    }),
+    Fact::new("FILE-OPEN-59", |node| {
+        let directory = node.directory();
+        tree_with_dead_links(&directory);
+        for path in
+            [r"junction\inner", r"link\file", r"junction\missing", r"junction\missing\x", r"dangling\x", r"other\x"]
+        {
+            let met = queried(node, &directory, path);
+            assert_eq!(met, Err(OsError::REPARSE_POINT_ENCOUNTERED), "{path}");
+        }
+    }),
+    Fact::new("FILE-OPEN-60", |node| {
+        let directory = node.directory();
+        tree_with_dead_links(&directory);
+        for (path, code) in [
+            ("missing", OsError::FILE_NOT_FOUND),
+            (r"real\missing", OsError::FILE_NOT_FOUND),
+            (r"real\missing\x\y", OsError::PATH_NOT_FOUND),
+            (r"real\inner\file\x", OsError::PATH_NOT_FOUND),
+        ] {
+            assert_eq!(queried(node, &directory, path), Err(code), "{path}");
+        }
+    }),
+    Fact::new("FILE-OPEN-61", |node| {
+        let directory = node.directory();
+        for path in [directory.nt(""), NtPath::drive_root('C')] {
+            assert_eq!(node.os().attributes(&path), Err(OsError::REPARSE_POINT_ENCOUNTERED), "{path}");
+        }
+    }),
 ];
 
 const READ: Access = Access::READ_ATTRIBUTES;
@@ -126,4 +167,18 @@ fn assert_met(directory: &Directory<'_>, path: &str) {
     for opened in both(&*directory.handle(), path) {
         assert_eq!(opened.err(), Some(OsError::REPARSE_POINT_ENCOUNTERED), "{path}");
     }
+}
+
+/// Creates the tree, and the links `dangling` and `other`, whose reparse point nothing handles.
+fn tree_with_dead_links(directory: &Directory<'_>) {
+    directory.tree();
+    directory.link("dangling", &absolute(&directory.nt_text("missing")));
+    directory.link("other", &tagged(UNHANDLED_TAG, b"any data"));
+}
+
+/// Queries the attributes of the entry `path`, whose path begins with the name of the device.
+fn queried(node: &dyn TestNode, directory: &Directory<'_>, path: &str) -> OsResult<u32> {
+    let name = NtPath::from_nt(directory.handle().final_path(PathForm::Device).expect("the path"));
+    let name = if path.is_empty() { name } else { name.join(&U16String::from_str(path)) };
+    node.os().attributes(&name)
 }

@@ -1,8 +1,10 @@
-//! Disks, volumes, drives and servers, present and missing: `DEVICE-OPEN`.
+//! Disks, volumes, drives and servers, present and missing: `DEVICE-OPEN`. What an open handle stands for: `FILE-OPEN-46`
+//! and `-47`.
 
 use os::abi::DEVICE_TYPE_DISK;
-use os::{Access, NtPath, Open, Options, OsError, U16String, Uuid};
+use os::{Access, NtPath, Open, Options, OsError, PathForm, U16String, Uuid};
 
+use super::calls::id;
 use super::devices::{device_number, extents, open_disk};
 use crate::fact::Fact;
 use crate::node::{DiskKind, VolumeKind, missing};
@@ -65,5 +67,38 @@ pub(crate) const FACTS: &[Fact] = &[
             let path = NtPath::from_win32(&U16String::from_str(&format!(r"{share}\{name}")));
             assert_eq!(node.os().open(&path, &READ_ATTRIBUTES).err(), Some(code), "{name}");
         }
+    }),
+    Fact::new("FILE-OPEN-46", |node| {
+        let directory = node.directory();
+        directory.mkdir("before");
+        directory.mkdir(r"before\child");
+        let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
+        let held = directory.existing("before", access, Options::DIRECTORY).expect("the directory opens");
+        node.rename(&directory.win32("before"), &directory.win32("after")).expect("the handle shares deletion");
+        directory.mkdir("before");
+        directory.mkdir(r"before\impostor");
+        let open = |name: &str| {
+            let how = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
+            held.open_child(&U16String::from_str(name), &how)
+        };
+        let child = open("child").expect("the entry is still in the directory");
+        let path = child.final_path(PathForm::Dos).expect("the path").to_string_lossy();
+        assert!(path.ends_with(r"\after\child"), "{path}");
+        assert_eq!(open("impostor").err(), Some(OsError::FILE_NOT_FOUND));
+    }),
+    Fact::new("FILE-OPEN-47", |node| {
+        let directory = node.directory();
+        let name = "n".repeat(100);
+        let mut path = directory.nt("");
+        let mut deepest = directory.handle();
+        for _ in 0..5 {
+            path = path.join(&U16String::from_str(&name));
+            let how = Open::new_directory(Access::READ_DATA | Access::READ_ATTRIBUTES);
+            deepest = node.os().open(&path, &how).expect("the directory is created");
+        }
+        assert!(path.as_u16str().len() > 500);
+        let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
+        let again = node.os().open(&path, &how).expect("the path opens");
+        assert_eq!(id(&*again), id(&*deepest));
     }),
 ];

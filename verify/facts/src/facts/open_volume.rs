@@ -1,15 +1,11 @@
 //! Volumes, their root directories, and volumes that are locked or dismounted: `FILE-OPEN-27` and `FILE-OPEN-40` to `-45`.
 
-use os::abi::DiskAttributes;
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16String};
 
 use super::calls::{delete, fat_root};
-use super::devices::{
-    FSCTL_DISMOUNT_VOLUME, FSCTL_LOCK_VOLUME, READ_WRITE, extents, is_listed, open_disk, set_attributes, set_offline,
-    wait_until,
-};
+use super::devices::{FSCTL_DISMOUNT_VOLUME, FSCTL_LOCK_VOLUME, READ_WRITE, extents, while_read_only};
 use crate::fact::Fact;
-use crate::node::{TestDisk, TestNode, TestVolume, VolumeKind};
+use crate::node::{TestNode, TestVolume, VolumeKind};
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::new("FILE-OPEN-27", |node| a_locked_volume_refuses_all_opens(node, VolumeKind::Fat32)),
@@ -44,28 +40,17 @@ pub(crate) const FACTS: &[Fact] = &[
         again.open_child(&file, &how).expect("the file opens");
     }),
     Fact::new("FILE-OPEN-45", |node| {
-        const READ_ONLY: u64 = DiskAttributes::READ_ONLY;
         let volume = node.volume(VolumeKind::Ntfs);
         node.write_file(&format!("{}file", volume.guid_path().display()), b"content");
         let root = NtPath::volume_root(volume.id);
         let open = |name: &str, how: &Open| node.os().open(&root.join(&U16String::from_str(name)), how).err();
         let file = |access| open("file", &Open::existing(access, Options::empty()));
-
-        let disk = open_disk(node, TestDisk { number: volume.disk }, READ_WRITE);
-        set_offline(&*disk, true);
-        set_attributes(&*disk, 40, READ_ONLY, READ_ONLY | DiskAttributes::OFFLINE).expect("read-only and online");
-        let arrived = wait_until(node, || is_listed(node, volume.id));
-        let refused = [
-            file(Access::WRITE_DATA),
-            file(Access::WRITE_ATTRIBUTES),
-            file(Access::DELETE),
-            open("new", &Open::new_directory(Access::READ_ATTRIBUTES)),
-        ];
-        let read = file(Access::READ_DATA);
-        set_offline(&*disk, false);
-        assert!(arrived);
-        assert_eq!(refused, [Some(OsError::WRITE_PROTECT); 4]);
-        assert_eq!(read, None);
+        let (changed, created, read) = while_read_only(node, volume, || {
+            let changed = [Access::WRITE_DATA, Access::WRITE_ATTRIBUTES, Access::DELETE].map(file);
+            (changed, open("new", &Open::new_directory(Access::READ_ATTRIBUTES)), file(Access::READ_DATA))
+        });
+        let refused = Some(OsError::WRITE_PROTECT);
+        assert_eq!((changed, created, read), ([refused; 3], refused, None));
     }),
 ];
 

@@ -4,11 +4,9 @@ use os::abi::ControlCode;
 use os::{Access, Handle, OsError, OsResult};
 
 use super::calls::assert_fails;
-use super::devices::{
-    FAILING, READ_WRITE, file_system, full_size, is_listed, length, open_disk, set_attributes, set_offline, wait_until,
-};
+use super::devices::{FAILING, READ_WRITE, file_system, full_size, length, while_read_only};
 use crate::fact::Fact;
-use crate::node::{TestDisk, TestNode, TestVolume, VolumeKind};
+use crate::node::{TestNode, TestVolume, VolumeKind};
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::new("VOL-04", |node| {
@@ -87,17 +85,9 @@ pub(crate) const FACTS: &[Fact] = &[
         }
     }),
     Fact::new("VOL-27", |node| {
-        const READ_ONLY: u64 = os::abi::DiskAttributes::READ_ONLY;
         let volume = node.volume(VolumeKind::Ntfs);
-        let disk = open_disk(node, TestDisk { number: volume.disk }, READ_WRITE);
-        set_offline(&*disk, true);
-        set_attributes(&*disk, 40, READ_ONLY, READ_ONLY | os::abi::DiskAttributes::OFFLINE)
-            .expect("read-only and online");
-        let arrived = wait_until(node, || is_listed(node, volume.id));
-        let flushed = volume.open(node.os(), READ_WRITE).and_then(|volume| volume.flush());
-        set_offline(&*disk, false);
-        assert!(arrived);
-        assert_eq!(flushed, Err(OsError::WRITE_PROTECT));
+        let flush = || volume.open(node.os(), READ_WRITE).and_then(|volume| volume.flush());
+        assert_eq!(while_read_only(node, volume, flush), Err(OsError::WRITE_PROTECT));
     }),
     Fact::new("VOL-28", |node| {
         let refused = refusals(node, node.volume(VolumeKind::BitLocker));

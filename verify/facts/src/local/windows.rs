@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs, io, process, thread};
 
-use os::abi::ControlCode;
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, PathForm, U16Str, Uuid};
 use os_win32::{Windows, own_process};
 
+use crate::facts::devices::{device_number, extents};
 use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
 use crate::node::{DiskKind, System, TestDisk, TestNode, TestVolume, VolumeKind, missing};
 use crate::{DISKS, DiskIdentity, diskpart, diskpart_script, named_disk};
@@ -208,18 +208,14 @@ impl LocalNode {
         let id = volume_id(&path).expect("the GUID of the volume");
         let how = Open::existing(Access::empty(), Options::empty());
         let volume = self.os.open(&NtPath::volume(id), &how).expect("the volume opens");
-        let mut number = [0; 12];
-        volume.control(ControlCode::STORAGE_GET_DEVICE_NUMBER, &[], &mut number).expect("the number of its disk");
-        TestVolume { id, disk: u32::from_le_bytes([number[4], number[5], number[6], number[7]]) }
+        TestVolume { id, disk: device_number(&*volume).device_number }
     }
 
     /// Returns the number of the disk with the first extent of a volume.
     fn disk_of(&self, volume: Uuid) -> Option<u32> {
         let how = Open::existing(Access::empty(), Options::empty());
         let handle = self.os.open(&NtPath::volume(volume), &how).ok()?;
-        let mut output = [0; 512];
-        handle.control(ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], &mut output).ok()?;
-        Some(u32::from_le_bytes([output[8], output[9], output[10], output[11]]))
+        Some(extents(&*handle).ok()?.first()?.disk_number)
     }
 }
 
