@@ -159,11 +159,9 @@ impl Probe for Vec<Arc<dyn Probe>> {
         for probe in self.iter().rev() {
             let next = probe.after(call, outcome);
             (action, outcome) = match (action, next) {
-                (FaultAction::Die, _)
-                | (_, FaultAction::Go)
-                | (FaultAction::Fail(_) | FaultAction::Return(_), FaultAction::Delay(_)) => (action, outcome),
                 (FaultAction::Go, FaultAction::Delay(_)) => (next, outcome),
                 (FaultAction::Delay(delay), FaultAction::Delay(more)) => (FaultAction::Delay(delay + more), outcome),
+                (FaultAction::Die, _) | (_, FaultAction::Go | FaultAction::Delay(_)) => (action, outcome),
                 (_, FaultAction::Return(code)) => (next, Outcome::Returned(code)),
                 (_, FaultAction::Fail(error)) => (next, Outcome::Failed(error)),
                 (_, FaultAction::Die) => (next, Outcome::Died),

@@ -266,11 +266,9 @@ impl Smb {
         let remote = arguments.text("RemotePath")?.unwrap_or_default().to_lowercase();
         let privacy = arguments.bool("RequirePrivacy")?.unwrap_or_default();
         let persistent = arguments.bool("Persistent")?.unwrap_or(true);
-        let credential = match arguments.secret("Credential")?.filter(|credential| !credential.expose().is_empty()) {
-            None => None,
-            Some(text) => Some(split_credential(text.expose()).ok_or(OsError::INVALID_PARAMETER)?),
-        };
-        let (user, password) = credential.unzip();
+        let credential = arguments.secret("Credential")?.filter(|credential| !credential.expose().is_empty());
+        let split = credential.map(|text| split_credential(text.expose()).ok_or(OsError::INVALID_PARAMETER));
+        let (user, password) = split.transpose()?.unzip();
         let mapping = Mapping { remote, user, persistent, privacy, restored: false, changes: 0 };
         Ok(created("CreatedMapping", self.map(mapping, password)?))
     }

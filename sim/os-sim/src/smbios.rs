@@ -25,11 +25,6 @@ pub fn table(serial: Option<&str>) -> Vec<u8> {
     raw(&[structure(0, &bios, &["Simulated", "1.0"]), structure(1, &fields, &system), structure(127, &[], &[])])
 }
 
-/// Returns the table of a machine without a System Information structure.
-pub fn table_without_system() -> Vec<u8> {
-    raw(&[structure(0, &[1], &["Simulated"]), structure(127, &[], &[])])
-}
-
 /// The length of a structure's header: type, length and handle.
 const HEAD: usize = 4;
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use os::{OsError, OsResult, Uuid};
 
 use crate::disks::mount_manager::MountPoint;
-use crate::disks::{Disk, Partition, Volume};
+use crate::disks::{Disk, Partition, PartitionKind, Volume};
 use crate::files::file_system::{Body, FileId, FileRecord};
 use crate::files::reparse_point::{self, Target};
 use crate::sim::Sim;
@@ -53,6 +53,8 @@ pub struct PartitionView {
     pub offset: u64,
     /// Its length in bytes.
     pub length: u64,
+    /// Its type on a GPT disk.
+    pub gpt_type: Option<Uuid>,
     /// Its volume.
     pub volume: Option<VolumeView>,
 }
@@ -218,6 +220,10 @@ impl State {
             number: part.number,
             offset: part.offset,
             length: part.length,
+            gpt_type: match part.kind {
+                PartitionKind::Gpt(kind) => Some(kind),
+                PartitionKind::Mbr(_) => None,
+            },
             volume: part.volume.as_ref().map(|volume| self.volume_view(disk, volume)),
         }
     }

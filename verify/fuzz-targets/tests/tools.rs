@@ -15,7 +15,7 @@ use fuzz_targets::{CorruptingOs, Corruption};
 use os::abi::{
     DriveLayout, PartitionEntry, PartitionStyle, StorageDescriptorHead, StorageDeviceIdDescriptor, StorageIdentifier,
 };
-use os_sim::smbios::{raw, structure, table, table_without_system};
+use os_sim::smbios::{raw, structure, table};
 use storage_ops::{
     Config, DiskNumber, FormatVolume, GetBiosSerialNumber, IsVolumeFormatted, ListDiskIds, Node, PartitionDisk,
     VolumeId,
@@ -150,7 +150,7 @@ fn the_serial_number_is_the_one_dmidecode_reads() {
         table(Some("x")),
         table(Some("")),
         table(None),
-        table_without_system(),
+        raw(&[structure(0, &[1], &["Simulated"]), structure(127, &[], &[])]),
         raw(&[system(&[1, 2, 0, 3], &["Maker", "Product", "Serial  with blanks "]), end()]),
         raw(&[system(&[0, 0, 0, 1], &["Alone"]), end()]),
         raw(&[structure(3, &[1, 1], &["Not this"]), structure(2, &[], &[]), system(&[2, 2, 2, 1], &["A", "B"]), end()]),

@@ -77,10 +77,9 @@ impl Simulation for Control {
 
     async fn plug_disk(&self, request: Request<PlugDiskRequest>) -> Answer<PlugDiskResponse> {
         let PlugDiskRequest { handle, undetected } = request.into_inner();
-        let disk_number = self
-            .sim
-            .plug_disk(handle, !undetected)
-            .ok_or_else(|| Status::not_found(format!("no unplugged disk has the handle {handle}")))?;
+        let plugged = self.sim.plug_disk(handle, !undetected);
+        let disk_number =
+            plugged.ok_or_else(|| Status::not_found(format!("no unplugged disk has the handle {handle}")))?;
         Ok(Response::new(PlugDiskResponse { disk_number }))
     }
 

@@ -3,7 +3,7 @@
 //! The table of the README lists them; `docs/design.md` has all differences.
 
 use os::Uuid;
-use os_sim::{DiskView, Sim};
+use os_sim::Sim;
 use serde_json::Value;
 use tonic::{Code, Status};
 
@@ -51,8 +51,10 @@ impl GoVersion {
             is_list: rpc == "ListVolumesOnDisk",
             is_search: matches!(rpc, "GetVolumeIDFromTargetPath" | "GetVolumeIDFromMount"),
             formatted: (rpc == "FormatVolume").then(|| formatted(sim, request["volumeId"].as_str()?)).flatten(),
-            read_only: disk.as_ref().filter(|disk| is_brought_online && disk.read_only).map(|disk| disk.number),
-            cannot_partition: disk.filter(|disk| rpc == "PartitionDisk" && (disk.offline || disk.read_only)),
+            read_only: disk.as_ref().filter(|disk| is_brought_online && disk.read_only).and(number),
+            cannot_partition: disk
+                .filter(|disk| rpc == "PartitionDisk" && (disk.offline || disk.read_only))
+                .and(number),
         }
     }
 }
@@ -67,17 +69,14 @@ pub(super) struct Imitation {
     /// The disk that was read-only, which the Go program leaves so.
     read_only: Option<u32>,
     /// The disk that is offline or read-only, which the Go program cannot partition.
-    cannot_partition: Option<DiskView>,
+    cannot_partition: Option<u32>,
 }
 
 impl Imitation {
     /// Returns the error of a call that the Go program refuses and ours does not.
     pub(super) fn refusal(&self) -> Option<Status> {
-        let disk = self.cannot_partition.as_ref()?;
-        Some(Status::unknown(format!(
-            "like-go: disk {} is offline or read-only, so it cannot be partitioned",
-            disk.number
-        )))
+        let disk = self.cannot_partition?;
+        Some(Status::unknown(format!("like-go: disk {disk} is offline or read-only, so it cannot be partitioned")))
     }
 
     pub(super) fn change(self, sim: &Sim, answer: &mut Answer) {

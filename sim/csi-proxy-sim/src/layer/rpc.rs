@@ -51,13 +51,8 @@ fn control_rpcs() -> impl Iterator<Item = (&'static str, KnownRpc)> {
         // There are two dozen, and the table is made once.
         let path: &'static str = format!("/{}/{name}", service.full_name()).leak();
         let name = format!("{CONTROL}/{}/{name}", service.name());
-        (
-            path,
-            KnownRpc {
-                name,
-                rpc: Rpc { path, request: method.input(), response: method.output(), comment: String::new() },
-            },
-        )
+        let rpc = Rpc { path, request: method.input(), response: method.output(), comment: String::new() };
+        (path, KnownRpc { name, rpc })
     })
 }
 

@@ -28,7 +28,8 @@ impl State {
         match class {
             FileInfo::Basic => {
                 self.check_access(handle, Access::READ_ATTRIBUTES)?;
-                fill(output, basic(file).as_bytes())
+                let info = FileBasicInfo { attributes: file.file_attributes(), ..FileBasicInfo::default() };
+                fill(output, info.as_bytes())
             }
             FileInfo::AttributeTag | FileInfo::Id if file_system.is_fat() => Err(OsError::INVALID_PARAMETER),
             FileInfo::AttributeTag => {
@@ -209,10 +210,6 @@ pub(crate) fn fill_part(output: &mut [u8], answer: &[u8]) -> OsResult<usize> {
 
 fn read<T: FromBytes>(input: &[u8]) -> OsResult<T> {
     T::read_from_prefix(input).map(|(value, _)| value).map_err(|_| BAD_LENGTH)
-}
-
-fn basic(file: &FileRecord) -> FileBasicInfo {
-    FileBasicInfo { attributes: file.file_attributes(), ..FileBasicInfo::default() }
 }
 
 /// An entry of a directory, and the cursor after it.

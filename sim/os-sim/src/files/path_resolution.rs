@@ -167,13 +167,9 @@ impl State {
 
     /// Resolves an absolute NT path to a file.
     pub(crate) fn resolve(&mut self, path: &[u16], follow_last: bool) -> OsResult<Resolved> {
-        match self.parse_path(path)? {
-            ParsedPath::File(fs, names) => {
-                let root = self.root(fs)?;
-                self.resolve_from(fs, root, names, AtLink::Follow, follow_last)
-            }
-            ParsedPath::Disk(_) | ParsedPath::Volume(_) => Err(OsError::INVALID_PARAMETER),
-        }
+        let ParsedPath::File(fs, names) = self.parse_path(path)? else { return Err(OsError::INVALID_PARAMETER) };
+        let root = self.root(fs)?;
+        self.resolve_from(fs, root, names, AtLink::Follow, follow_last)
     }
 
     /// Resolves `names` relative to a directory. Treats each link as `at_link` says. A link in the last component is the

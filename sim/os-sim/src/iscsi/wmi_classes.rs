@@ -120,10 +120,7 @@ impl Iscsi {
         let requested = arguments.text("AuthenticationType")?.unwrap_or("NONE");
         let authentication = AUTHENTICATIONS.into_iter().find(|known| known.eq_ignore_ascii_case(requested));
         let authentication = authentication.ok_or(OsError::INVALID_PARAMETER)?;
-        let portal = match arguments.text("TargetPortalAddress")? {
-            None => None,
-            Some(_) => Some(portal_of(arguments)?),
-        };
+        let portal = arguments.text("TargetPortalAddress")?.map(|_| portal_of(arguments)).transpose()?;
         let user = arguments.text("ChapUsername")?.unwrap_or_default();
         let secret = arguments.secret("ChapSecret")?;
         let is_persistent = arguments.bool("IsPersistent")?.unwrap_or_default();
@@ -202,7 +199,7 @@ impl Iscsi {
                 ("AuthenticationType", text(session.authentication)),
                 ("IsConnected", Value::Bool(true)),
                 ("IsPersistent", Value::Bool(is_favourite)),
-                ("SessionIdentifier", text(&session.identifier())),
+                ("SessionIdentifier", text(session.identifier())),
                 ("TargetNodeAddress", text(&session.iqn)),
             ];
             instance(&ObjectPath::object(SESSION, "SessionIdentifier", &session.identifier()), properties)

@@ -83,8 +83,8 @@ impl<'a> Arguments<'a> {
 }
 
 /// Returns a text as the value of a property.
-pub(crate) fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
+pub(crate) fn text(text: impl Into<String>) -> Value {
+    Value::Text(text.into())
 }
 
 /// Returns an object with these properties.

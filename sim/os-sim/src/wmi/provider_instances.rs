@@ -6,7 +6,7 @@ use crate::disks::{Disk, Identifier, Layout, Partition, PartitionKind, Volume};
 use crate::files::file_system::FileSystem;
 use crate::hex;
 use crate::state::State;
-use crate::wmi::method_call::instance;
+use crate::wmi::method_call::{instance, text};
 use crate::wmi::msft_storage::volume_path;
 use crate::wmi::wql::ObjectPath;
 
@@ -42,10 +42,6 @@ pub(crate) fn long(number: u64) -> Value {
 pub(crate) fn row<const N: usize>(class: &str, id: &str, properties: [(&str, Value); N]) -> Instance {
     let path = if id.is_empty() { ObjectPath::class(class) } else { ObjectPath::object(class, "ObjectId", id) };
     instance(&path, properties)
-}
-
-fn text(value: impl Into<String>) -> Value {
-    Value::Text(value.into())
 }
 
 /// Returns the instance of a disk.
