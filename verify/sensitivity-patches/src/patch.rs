@@ -45,7 +45,7 @@ impl Patch {
             match line.split_once(": ") {
                 Some(("Case", case)) => patch.cases.push(case.to_owned()),
                 Some(("Fails", operation)) => patch.operations.push(operation.to_owned()),
-                Some(("Test", test)) => test.clone_into(&mut patch.test),
+                Some(("Test", arguments)) => arguments.clone_into(&mut patch.test),
                 Some(("Says", message)) => message.clone_into(&mut patch.says),
                 _ => rule.push(line),
             }

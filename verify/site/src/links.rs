@@ -25,11 +25,12 @@ impl Pages {
             let (file, anchor) = link.target.split_at(link.target.find('#').unwrap_or(link.target.len()));
             rewritten += before;
             let is_elsewhere = link.target.contains("://") || file.is_empty() || link.is_picture;
-            rewritten += &match self.page(&resolved(source, file)) {
+            let link = match self.page(&resolved(source, file)) {
                 _ if is_elsewhere => link.whole.to_owned(),
                 Some(page) => format!("[{}]({page}{anchor})", link.text),
                 None => link.text.to_owned(),
             };
+            rewritten += &link;
             rest = after;
         }
         rewritten + rest
