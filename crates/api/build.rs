@@ -1,8 +1,8 @@
 //! Compiles `proto/` into OUT_DIR: a module for each group-version, and every list of RPCs.
 //!
-//! Everything is derived from the table in `src/table.rs` and from the `.proto` files: the messages that are equal in
-//! several versions of a group and become one Rust type, the fields that `Debug` redacts, the RPCs of each entry, the RPC
-//! of each request type, and the macro `for_each_rpc`.
+//! Everything is derived from the table in `src/table.rs` and from the `.proto` files: the messages
+//! that are equal in several versions of a group and become one Rust type, the fields that `Debug`
+//! redacts, the RPCs of each entry, the RPC of each request type, and the macro `for_each_rpc`.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -29,7 +29,8 @@ mod table;
 const ALLOWED_LINTS: &str = "#[allow(missing_docs, rust_2018_idioms, unreachable_pub, clippy::all, clippy::pedantic, \
                           reason = \"generated\")]";
 
-/// The field numbers of `FileDescriptorProto.service` and `ServiceDescriptorProto.method`, which are the path of an RPC.
+/// The field numbers of `FileDescriptorProto.service` and `ServiceDescriptorProto.method`, which
+/// are the path of an RPC.
 const SERVICES: i32 = 6;
 const METHODS: i32 = 2;
 
@@ -79,7 +80,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Fails if `proto/` has a group-version that the table does not list, which would be neither compiled nor served.
+/// Fails if `proto/` has a group-version that the table does not list, which would be neither
+/// compiled nor served.
 fn check_every_proto_has_an_entry(root: &Path) -> Result<(), Box<dyn Error>> {
     for group in fs::read_dir(root)? {
         let group = group?;
@@ -172,12 +174,14 @@ struct Rpc {
 }
 
 impl Rpc {
-    /// Whether a call of the one can be sent as a call of the other, since all messages are the same.
+    /// Whether a call of the one can be sent as a call of the other, since all messages are the
+    /// same.
     fn is_interchangeable_with(&self, other: &Self) -> bool {
         self.name == other.name && self.request == other.request && self.response == other.response
     }
 
-    /// Returns the versions of `rpcs`, all of one group, in which the RPC has the same name and messages.
+    /// Returns the versions of `rpcs`, all of one group, in which the RPC has the same name and
+    /// messages.
     fn versions<'r>(&self, rpcs: &'r [Self]) -> Vec<&'r str> {
         rpcs.iter().filter(|other| self.is_interchangeable_with(other)).map(|other| other.version).collect()
     }
@@ -200,7 +204,8 @@ fn rpcs_of(file: &FileDescriptorProto, group: Group, version: &'static str, type
     (0..).zip(&file.service[0].method).map(rpc).collect()
 }
 
-/// Returns the name that later versions give an RPC, from the end of its comment: `Named UnmountVolume since v1beta3.`
+/// Returns the name that later versions give an RPC, from the end of its comment:
+/// `Named UnmountVolume since v1beta3.`
 fn newest_name(file: &FileDescriptorProto, rpc: i32) -> Option<&str> {
     let path = [SERVICES, 0, METHODS, rpc];
     let locations = &file.source_code_info.as_ref()?.location;
@@ -244,8 +249,8 @@ fn entry(
     ))
 }
 
-/// Returns the implementations of `Request` for the request types of a group. A type that requests several RPCs, which
-/// differ in their responses, requests the preferred one.
+/// Returns the implementations of `Request` for the request types of a group. A type that requests
+/// several RPCs, which differ in their responses, requests the preferred one.
 fn request_impls(group: Group, rpcs: &[Rpc]) -> Result<String, Box<dyn Error>> {
     let mut impls = String::new();
     for (at, rpc) in rpcs.iter().enumerate() {
@@ -305,7 +310,8 @@ fn with_comments_only(mut file: FileDescriptorProto) -> FileDescriptorSet {
 struct SharedTypes(HashMap<(Group, String), HashMap<String, String>>);
 
 impl SharedTypes {
-    /// Returns the path of an earlier type of the same name and shape. If no such type exists, inserts this one.
+    /// Returns the path of an earlier type of the same name and shape. If no such type exists,
+    /// inserts this one.
     fn find_or_insert(&mut self, group: Group, ident: &str, shape: String, module_path: &str) -> Option<String> {
         let shapes = self.0.entry((group, ident.to_owned())).or_default();
         if let Some(path) = shapes.get(&shape) {
@@ -321,8 +327,8 @@ impl SharedTypes {
     }
 }
 
-/// Returns everything that the Rust type of a message depends on, including the messages it contains. The contract has
-/// no recursive messages.
+/// Returns everything that the Rust type of a message depends on, including the messages it
+/// contains. The contract has no recursive messages.
 fn message_shape(file: &FileDescriptorProto, message: &DescriptorProto) -> String {
     let fields = message.field.iter().map(|field| {
         let (name, number, kind, label) = (field.name(), field.number(), field.r#type(), field.label());

@@ -1,7 +1,7 @@
 //! Generates the services of CSI and of kubelet's plugin registration.
 //!
-//! Their protos are published in Go modules, which Go downloads and verifies here. A driver may rather have copies of the
-//! two files in its tree, named by `CSI_PROTO` and `REGISTRATION_PROTO`.
+//! Their protos are published in Go modules, which Go downloads and verifies here. A driver may
+//! rather have copies of the two files in its tree, named by `CSI_PROTO` and `REGISTRATION_PROTO`.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};

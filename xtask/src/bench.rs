@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: builds the programs that verify/bench races, prepares Wine, and starts the race. The whole race
-//! writes its table to docs/performance.md and the README.
+//! `cargo xtask bench`: builds the programs that verify/bench races, prepares Wine, and starts the
+//! race. The whole race writes its table to docs/performance.md and the README.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,7 +15,8 @@ pub(crate) const PACKAGE: &str = "csi-proxy-bench";
 
 #[derive(Args, Default)]
 pub(crate) struct Options {
-    /// Options of the race, such as `--rounds 3 --seconds 1 --callers 1,32 --pause 0`; with one, no page is written
+    /// Options of the race, such as `--rounds 3 --seconds 1 --callers 1,32 --pause 0`; with one, no
+    /// page is written
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     options: Vec<String>,
 }

@@ -1,4 +1,5 @@
-//! The checks of the source tree other than tests: formatting, lints, documentation, dependencies, packages.
+//! The checks of the source tree other than tests: formatting, lints, documentation, dependencies,
+//! packages.
 #![expect(clippy::unnecessary_wraps, reason = "all checks have one type")]
 
 use std::fs;
@@ -49,7 +50,8 @@ pub(crate) fn clippy(name: &str) -> Result<Summary, Error> {
     Ok(Summary::of_check(name, workspace::cargo().args(ARGUMENTS)))
 }
 
-/// Checks the format of the example in Rust and runs clippy on it. [`clippy`] checks the packages that it uses.
+/// Checks the format of the example in Rust and runs clippy on it. [`clippy`] checks the packages
+/// that it uses.
 fn rust_example(name: &str) -> Result<Summary, Error> {
     let mut summary = Summary::of_check(name, workspace::cargo_for_example("fmt").arg("--check"));
     let clippy_name = format!("{name} clippy");
@@ -93,7 +95,8 @@ fn packages(name: &str) -> Result<Summary, Error> {
     Ok(Summary::of_check(name, cargo.arg("--target-dir").arg(workspace::target())))
 }
 
-/// Compiles each package with the oldest Rust that its manifest allows, if drivers may have an older one than this tree needs.
+/// Compiles each package with the oldest Rust that its manifest allows, if drivers may have an
+/// older one than this tree needs.
 fn oldest_rust(name: &str) -> Result<Summary, Error> {
     let metadata = workspace::metadata()?;
     let mut sum = Summary::default();
@@ -127,9 +130,10 @@ pub(crate) fn package() -> Result<Vec<PathBuf>, Error> {
     Ok(published.into_iter().map(|package| workspace::target().join(archive(package))).collect())
 }
 
-/// Makes a workspace of the unpacked packages, in which they depend on each other, and returns its folder. The check of
-/// `cargo package` itself unpacks each version only once, so it may compile the sources of an earlier commit. For the same
-/// reason the files get the time of now: in the archives all have one time, and cargo compiles only what is newer.
+/// Makes a workspace of the unpacked packages, in which they depend on each other, and returns its
+/// folder. The check of `cargo package` itself unpacks each version only once, so it may compile
+/// the sources of an earlier commit. For the same reason the files get the time of now: in the
+/// archives all have one time, and cargo compiles only what is newer.
 fn unpacked_packages() -> Result<PathBuf, Error> {
     let folder = workspace::target().join("packages");
     let _ = fs::remove_dir_all(&folder);
@@ -164,8 +168,8 @@ fn source_rules(name: &str) -> Result<Summary, Error> {
     })
 }
 
-/// Checks the workflows with actionlint, which needs Go, and with zizmor, which needs Python. xtask/tests/powershell.rs parses
-/// their scripts.
+/// Checks the workflows with actionlint, which needs Go, and with zizmor, which needs Python.
+/// xtask/tests/powershell.rs parses their scripts.
 fn workflows(name: &str) -> Result<Summary, Error> {
     let mut summary = actionlint(name);
     summary += match setup::python_programs("lint") {

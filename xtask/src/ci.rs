@@ -5,10 +5,12 @@ use std::process::Command;
 use crate::summary::Summary;
 use crate::{checks, parity, process, test, workspace};
 
-/// How many random calls are compared with the Go program. `cargo xtask parity` makes 20 times as many.
+/// How many random calls are compared with the Go program. `cargo xtask parity` makes 20 times as
+/// many.
 const PARITY_CALLS: usize = 1000;
 
-/// Runs all checks, the cheap ones first, then all tests, and the counts. A failure ends none of them.
+/// Runs all checks, the cheap ones first, then all tests, and the counts. A failure ends none of
+/// them.
 pub(crate) fn run() -> Summary {
     let mut sum = checks::run(&checks::ALL);
     sum += test::run(&[]);

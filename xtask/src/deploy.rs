@@ -1,5 +1,5 @@
-//! The tests of the folder `deploy`: Prometheus' own tests of the alert rules, which promtool runs, and tests in Go,
-//! because Kubernetes, Helm and kustomize are Go libraries.
+//! The tests of the folder `deploy`: Prometheus' own tests of the alert rules, which promtool runs,
+//! and tests in Go, because Kubernetes, Helm and kustomize are Go libraries.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,8 @@ fn alerts() -> Result<Summary, Error> {
     Ok(sum)
 }
 
-/// Writes the expressions of a dashboard as rules, with a value for Grafana's interval. Returns the file.
+/// Writes the expressions of a dashboard as rules, with a value for Grafana's interval. Returns the
+/// file.
 fn dashboard_rules(dashboard: &Path) -> Result<PathBuf, Error> {
     let rules = recording_rules(&fs::read_to_string(dashboard)?);
     if rules.is_empty() {

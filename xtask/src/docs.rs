@@ -1,4 +1,5 @@
-//! `cargo xtask docs`: the documentation as a site, which mdBook makes from the pages that verify/site writes.
+//! `cargo xtask docs`: the documentation as a site, which mdBook makes from the pages that
+//! verify/site writes.
 
 use std::fs;
 use std::path::Path;

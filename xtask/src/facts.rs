@@ -1,5 +1,5 @@
-//! `cargo xtask facts`: runs the program of `verify/facts`, which checks the facts about Windows and writes
-//! the results to docs/facts.md.
+//! `cargo xtask facts`: runs the program of `verify/facts`, which checks the facts about Windows
+//! and writes the results to docs/facts.md.
 
 use std::fs;
 use std::process::Command;
@@ -50,7 +50,8 @@ pub(crate) fn test() -> Result<Summary, Error> {
     task(&Options { check: true })
 }
 
-/// Checks the facts under Wine and returns the lines that the program prints. The inner error states what is missing.
+/// Checks the facts under Wine and returns the lines that the program prints. The inner error
+/// states what is missing.
 fn under_wine() -> Result<Result<String, String>, Error> {
     let program = match windows::debug_program(PACKAGE, PROGRAM) {
         Ok(program) => program,

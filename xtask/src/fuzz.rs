@@ -1,7 +1,8 @@
 //! `cargo xtask fuzz`: the fuzz targets, each run with libFuzzer for the same time.
 //!
-//! The targets are in `verify/fuzz-targets`, their program and seeds in `verify/fuzz`. The stable compiler, which builds
-//! them, has no sanitizers. Sanitizers find errors of unsafe code, which the targets do not contain.
+//! The targets are in `verify/fuzz-targets`, their program and seeds in `verify/fuzz`. The stable
+//! compiler, which builds them, has no sanitizers. Sanitizers find errors of unsafe code, which the
+//! targets do not contain.
 
 use std::path::Path;
 use std::process::Command;

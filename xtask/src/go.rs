@@ -1,9 +1,10 @@
 //! The published Go client, which deployed drivers link, against this server.
 //!
-//! The client is built twice, with the grpc-go that it pins and with the newest, since the two send a different
-//! `:authority`. The server runs on a simulated node, once as a Linux program with sockets and once as a Windows program
-//! with named pipes. Each client has a server process, and so a simulated node, to itself. Finally, one client calls the
-//! Windows program on the real node, as far as that is possible without a spare disk.
+//! The client is built twice, with the grpc-go that it pins and with the newest, since the two send
+//! a different `:authority`. The server runs on a simulated node, once as a Linux program with
+//! sockets and once as a Windows program with named pipes. Each client has a server process, and so
+//! a simulated node, to itself. Finally, one client calls the Windows program on the real node, as
+//! far as that is possible without a spare disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +51,8 @@ pub(crate) fn test() -> Result<Summary, Error> {
     Ok(sum)
 }
 
-/// Makes each call of Windows fail that a call of the example node plugins leads to, and csi-proxy crash after it.
+/// Makes each call of Windows fail that a call of the example node plugins leads to, and csi-proxy
+/// crash after it.
 pub(crate) fn disturbed_plugins() -> Result<Summary, Error> {
     if process::find("go").is_none() || std::env::consts::OS == "windows" {
         return Ok(Summary::skipped("disturbed node plugins", "go is not installed, or this is Windows"));
@@ -127,7 +129,8 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
     Ok(sum)
 }
 
-/// Runs a client and counts its calls. Under Wine, a client does not always end after it has printed its result.
+/// Runs a client and counts its calls. Under Wine, a client does not always end after it has
+/// printed its result.
 fn calls_of(client: &mut Command) -> Summary {
     Summary::of_test_program(client)
 }
@@ -202,7 +205,8 @@ impl Daemon {
         Ok(Self(KillOnDrop(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?)))
     }
 
-    /// Kills the daemon. A daemon that has exited before is a failure, even if the client has not noticed it.
+    /// Kills the daemon. A daemon that has exited before is a failure, even if the client has not
+    /// noticed it.
     pub(crate) fn end(mut self) -> Summary {
         match self.0.0.try_wait() {
             Ok(None) => Summary::default(),

@@ -1,6 +1,7 @@
 //! Rules of this source tree that neither rustc nor clippy nor cargo-deny can check.
 //!
-//! They run as `cargo xtask lint` and as a test of this package, so that `cargo test` checks them as well.
+//! They run as `cargo xtask lint` and as a test of this package, so that `cargo test` checks them
+//! as well.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,7 +1,8 @@
 //! The tasks of developers and CI: `cargo xtask test` and others. `cargo xtask help` lists them.
 //!
-//! A task that tests first runs [`setup`], which installs missing programs as root or in CI. Elsewhere, `setup` reports the
-//! missing programs, and the tests that need them are skipped and listed.
+//! A task that tests first runs [`setup`], which installs missing programs as root or in CI.
+//! Elsewhere, `setup` reports the missing programs, and the tests that need them are skipped and
+//! listed.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,6 @@
-//! `cargo xtask mutants`: cargo-mutants makes one small change after the other to the storage operations,
-//! `crates/storage-ops`, in a copy of the tree, and runs that package's tests, which must fail.
+//! `cargo xtask mutants`: cargo-mutants makes one small change after the other to the storage
+//! operations, `crates/storage-ops`, in a copy of the tree, and runs that package's tests, which
+//! must fail.
 //!
 //! `.cargo/mutants.toml` lists the changes that no test can or should detect, with the reasons.
 

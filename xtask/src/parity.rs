@@ -1,4 +1,5 @@
-//! `cargo xtask parity`: builds the programs that verify/parity compares, prepares Wine, and runs the comparison.
+//! `cargo xtask parity`: builds the programs that verify/parity compares, prepares Wine, and runs
+//! the comparison.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -84,10 +85,12 @@ pub(crate) fn build_go_program() -> Result<Option<PathBuf>, Error> {
     Ok(process::succeeds(go.env("GOFLAGS", "-mod=readonly"))?.then_some(program))
 }
 
-/// Returns an overlay with which Go's library removes directory trees under Wine, or `None` if the library needs none.
+/// Returns an overlay with which Go's library removes directory trees under Wine, or `None` if the
+/// library needs none.
 ///
-/// Since Go 1.25 the library first removes an entry in a way that Wine 8 does not implement. Wine answers with an error
-/// code after which the library does not try the older way. The overlay makes the library take the older way.
+/// Since Go 1.25 the library first removes an entry in a way that Wine 8 does not implement. Wine
+/// answers with an error code after which the library does not try the older way. The overlay makes
+/// the library take the older way.
 fn library_for_wine(folder: &Path) -> Result<Option<PathBuf>, Error> {
     const CONDITION: &str = "if TestDeleteatFallback {";
     let library = process::output(Command::new("go").args(["env", "GOROOT"])).ok_or("go env GOROOT failed")?;

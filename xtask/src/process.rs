@@ -13,12 +13,14 @@ use crate::Error;
 pub(crate) const SILENCE_OF_TESTS: Duration = Duration::from_mins(5);
 /// How long a compiler or another check may print nothing before it is killed.
 pub(crate) const SILENCE_OF_CHECKS: Duration = Duration::from_mins(30);
-/// How long a program may take to end after it has printed its result. Under Wine, a thread can hang at the end.
+/// How long a program may take to end after it has printed its result. Under Wine, a thread can
+/// hang at the end.
 pub(crate) const LONGEST_END: Duration = Duration::from_secs(30);
 /// How often a silent program is asked whether it has exited.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Prints a command, runs it with the standard streams of this process, and returns whether it succeeded.
+/// Prints a command, runs it with the standard streams of this process, and returns whether it
+/// succeeded.
 pub(crate) fn succeeds(command: &mut Command) -> io::Result<bool> {
     print(command);
     Ok(command.status()?.success())
@@ -37,12 +39,13 @@ pub(crate) enum End {
     Killed(Duration),
 }
 
-/// Prints a command, runs it, prints its output, and calls `on_line` with each line. `on_line` returns whether the
-/// program has printed its result. A program that prints nothing for `longest_silence` is killed.
+/// Prints a command, runs it, prints its output, and calls `on_line` with each line. `on_line`
+/// returns whether the program has printed its result. A program that prints nothing for
+/// `longest_silence` is killed.
 ///
-/// Standard output and standard error share one pipe, so that their lines stay in order. The function returns when
-/// the program has exited, not when the pipe is closed: a process that the program leaves behind, such as a Wine
-/// service, can keep the pipe open.
+/// Standard output and standard error share one pipe, so that their lines stay in order. The
+/// function returns when the program has exited, not when the pipe is closed: a process that the
+/// program leaves behind, such as a Wine service, can keep the pipe open.
 pub(crate) fn stream(
     command: &mut Command,
     longest_silence: Duration,
@@ -59,7 +62,8 @@ fn stream_within(
     print(command);
     let (reader, writer) = io::pipe()?;
     let mut child = command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).spawn()?;
-    // The command owns two write ends of the pipe. The reader sees its end only after they are closed.
+    // The command owns two write ends of the pipe. The reader sees its end only after they are
+    // closed.
     command.stdout(Stdio::null()).stderr(Stdio::null());
 
     let (sender, lines) = mpsc::channel();
@@ -100,7 +104,8 @@ fn stream_within(
     }
 }
 
-/// Runs a program and returns its standard output without the final newline, or `None` if the program fails.
+/// Runs a program and returns its standard output without the final newline, or `None` if the
+/// program fails.
 pub(crate) fn output(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim_end().to_owned())

@@ -1,5 +1,5 @@
-//! `cargo xtask prove`: the simulation tests of `verify/simtest`, in their release build, because they run several hundred
-//! thousand cases.
+//! `cargo xtask prove`: the simulation tests of `verify/simtest`, in their release build, because
+//! they run several hundred thousand cases.
 
 use clap::Args;
 

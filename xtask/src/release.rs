@@ -1,7 +1,9 @@
-//! `cargo xtask release`: makes the files of a release in dist/release, from a checkout, without Docker and secrets.
+//! `cargo xtask release`: makes the files of a release in dist/release, from a checkout, without
+//! Docker and secrets.
 //!
-//! The same commit and compilers give the same files in any folder: docs/releases.md lists the files and describes how to
-//! repeat a release. Whatever needs a secret, such as a signature, is left to .github/workflows/release.yml.
+//! The same commit and compilers give the same files in any folder: docs/releases.md lists the
+//! files and describes how to repeat a release. Whatever needs a secret, such as a signature, is
+//! left to .github/workflows/release.yml.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,7 +28,8 @@ pub(crate) struct Options {
     /// Make only the programs and images of this platform
     #[arg(long, value_parser = programs::PLATFORMS.map(|platform| platform.name))]
     platform: Option<String>,
-    /// Take a release from this folder, make what contains or lists its programs again, and run none of them
+    /// Take a release from this folder, make what contains or lists its programs again, and run
+    /// none of them
     #[arg(long, conflicts_with_all = ["platform", "twice"])]
     programs: Option<PathBuf>,
     /// Make the release again in a clone in another folder, and compare all files
@@ -97,7 +100,8 @@ fn crates() -> Result<Summary, Error> {
     Ok(Summary::passed())
 }
 
-/// Packs the Go module for the tests of drivers, with the stubs, and compiles what is in the archive.
+/// Packs the Go module for the tests of drivers, with the stubs, and compiles what is in the
+/// archive.
 fn go_module() -> Result<Summary, Error> {
     const NAME: &str = "csi-proxy-simtest";
     go::generate_stubs()?;
@@ -111,7 +115,8 @@ fn go_module() -> Result<Summary, Error> {
     Ok(Summary::of_check("the Go module", Command::new("go").current_dir(module).args(["vet", "./..."])))
 }
 
-/// Returns the part of CHANGELOG.md on this version, or on unreleased changes, and with what the programs were built.
+/// Returns the part of CHANGELOG.md on this version, or on unreleased changes, and with what the
+/// programs were built.
 fn notes() -> Result<String, Error> {
     let (version, number) = (workspace::version()?, number()?);
     let changes = fs::read_to_string(workspace::root().join("CHANGELOG.md"))?;
@@ -137,13 +142,15 @@ fn sha256(file: &Path) -> Result<String, Error> {
     Ok(line.split_whitespace().next().unwrap_or_default().to_owned())
 }
 
-/// Returns the time of the commit, such as `2026-11-26T18:37:00Z`. All times in the release are this time.
+/// Returns the time of the commit, such as `2026-11-26T18:37:00Z`. All times in the release are
+/// this time.
 fn commit_time() -> Result<String, Error> {
     let time = workspace::git(&["log", "-1", "--date=format-local:%Y-%m-%dT%H:%M:%SZ", "--format=%cd"]);
     time.ok_or_else(|| "a release is made from a git checkout".into())
 }
 
-/// Makes a tar archive of the contents of a folder, the same for the same contents. gzip compresses a `.tar.gz`.
+/// Makes a tar archive of the contents of a folder, the same for the same contents. gzip compresses
+/// a `.tar.gz`.
 fn tar(contents: &Path, archive: &Path, owner: &str) -> Result<(), Error> {
     let mut tar = Command::new("tar");
     tar.args(["--format=ustar", "--sort=name", "--numeric-owner", "--mode=755", "--owner", owner, "--group", owner]);
@@ -151,7 +158,8 @@ fn tar(contents: &Path, archive: &Path, owner: &str) -> Result<(), Error> {
     process::must_succeed(tar.args(names_in(contents)?))
 }
 
-/// Makes the release again from a clone, with the same tools and in another environment, and compares all files.
+/// Makes the release again from a clone, with the same tools and in another environment, and
+/// compares all files.
 fn rebuild_elsewhere(options: &Options) -> Result<Summary, Error> {
     const SCRIPT: &str = "rm -rf \"$1\" && git clone --quiet --no-hardlinks \"$0\" \"$1\" && cd \"$1\" && mkdir target && \
         ln -s \"$2\" target && shift 2 && umask 077 && exec cargo xtask release \"$@\"";

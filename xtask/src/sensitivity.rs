@@ -1,4 +1,5 @@
-//! `cargo xtask sensitivity`: the program of `verify/sensitivity-patches`, which breaks one rule at a time.
+//! `cargo xtask sensitivity`: the program of `verify/sensitivity-patches`, which breaks one rule at
+//! a time.
 
 use crate::summary::Summary;
 use crate::workspace;

@@ -1,7 +1,8 @@
 //! The set-up step: installs what builds and tests need, before the first of them.
 //!
-//! Debian's packages are installed as root, or with sudo in CI. Elsewhere the command to run is printed, and tests whose
-//! programs are missing report themselves skipped. All other programs are installed into the target folder.
+//! Debian's packages are installed as root, or with sudo in CI. Elsewhere the command to run is
+//! printed, and tests whose programs are missing report themselves skipped. All other programs are
+//! installed into the target folder.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,8 +10,8 @@ use std::process::Command;
 
 use crate::{Error, process, windows, wine, workspace};
 
-/// Programs that builds and tests run, and the Debian packages that contain them. Packages of one group are installed
-/// together, so that a package that does not exist affects no other group.
+/// Programs that builds and tests run, and the Debian packages that contain them. Packages of one
+/// group are installed together, so that a package that does not exist affects no other group.
 const PROGRAMS: [&[(&str, &str)]; 4] = [
     &[
         ("sg_inq", "sg3-utils"),
@@ -29,7 +30,8 @@ const PROGRAMS: [&[(&str, &str)]; 4] = [
     &[("shellcheck", "shellcheck")], // for actionlint
 ];
 
-/// skopeo reads images back; LLVM compiles resources for arm64, and its llvm-config says where. Each with its package.
+/// skopeo reads images back; LLVM compiles resources for arm64, and its llvm-config says where.
+/// Each with its package.
 const RELEASE_PROGRAMS: [(&str, &str); 2] = [("skopeo", "skopeo"), ("llvm-config", "llvm")];
 
 /// Installs what all tests need. Prints what cannot be installed.
@@ -119,8 +121,8 @@ fn python_folder(name: &str) -> PathBuf {
     tools().join(name).join(if std::env::consts::OS == "windows" { "Scripts" } else { "bin" })
 }
 
-/// Returns the folder of the programs in the Python packages that `verify/<name>/requirements.txt` lists, after installing
-/// those that are missing.
+/// Returns the folder of the programs in the Python packages that `verify/<name>/requirements.txt`
+/// lists, after installing those that are missing.
 pub(crate) fn python_programs(name: &str) -> Result<PathBuf, Error> {
     let requirements = workspace::root().join("verify").join(name).join("requirements.txt");
     let wanted = fs::read_to_string(&requirements)?;
@@ -166,11 +168,13 @@ fn install_promtool() -> Result<(), Error> {
     process::must_succeed(Command::new("sh").args(["-c", script]).current_dir(&folder))
 }
 
-/// The programs of which a debug build is installed, in less than half the time, with these optional features alone. The
-/// first one writes into each program of a release, so it has a version.
+/// The programs of which a debug build is installed, in less than half the time, with these
+/// optional features alone. The first one writes into each program of a release, so it has a
+/// version.
 const SMALL: [(&str, &str); 3] = [("cargo-auditable@0.7.7", ""), ("cargo-deny", ""), ("mdbook", "search")];
 
-/// Returns a program that is published on crates.io, such as `cargo-fuzz`, after installing it if it is missing.
+/// Returns a program that is published on crates.io, such as `cargo-fuzz`, after installing it if
+/// it is missing.
 pub(crate) fn cargo_tool(name: &str) -> Result<PathBuf, Error> {
     let small = SMALL.iter().find(|(small, _)| small.split('@').next() == Some(name));
     let (package, features) = small.map_or((name, None), |(package, features)| (*package, Some(*features)));

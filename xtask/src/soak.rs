@@ -1,5 +1,6 @@
-//! `cargo xtask soak`: the server under load for a given time, `verify/soak`, with release builds of the test and of
-//! csi-proxy-sim. `cargo xtask test` runs ten seconds of it, on this machine and as a Windows program.
+//! `cargo xtask soak`: the server under load for a given time, `verify/soak`, with release builds
+//! of the test and of csi-proxy-sim. `cargo xtask test` runs ten seconds of it, on this machine and
+//! as a Windows program.
 
 use std::process::Command;
 

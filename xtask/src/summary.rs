@@ -1,4 +1,5 @@
-//! The result of a test run: how many tests passed, failed and were skipped, and how long its steps took.
+//! The result of a test run: how many tests passed, failed and were skipped, and how long its steps
+//! took.
 
 use std::fmt;
 use std::fs;
@@ -110,7 +111,8 @@ impl Summary {
         Self::read(command, process::SILENCE_OF_TESTS, true)
     }
 
-    /// Runs a program that compiles, and prints nothing meanwhile, and reads the results that it prints.
+    /// Runs a program that compiles, and prints nothing meanwhile, and reads the results that it
+    /// prints.
     pub(crate) fn of_compiling_tests(command: &mut Command) -> Self {
         Self::read(command, process::SILENCE_OF_CHECKS, false)
     }
@@ -136,7 +138,8 @@ impl Summary {
         self.failed.is_empty()
     }
 
-    /// Returns the skipped tests, the failed tests with their output, and the counts on a line of their own.
+    /// Returns the skipped tests, the failed tests with their output, and the counts on a line of
+    /// their own.
     fn report(&self) -> Vec<String> {
         let skipped = self.skipped.iter().map(|Skip { name, reason }| format!("skipped: {name}: {reason}"));
         let failed = self.failed.iter().flat_map(|Failure { name, output }| {
@@ -160,11 +163,13 @@ impl Summary {
     }
 }
 
-/// Returns the CPU time of the programs that this process has started and that have ended. Only Linux shows it.
+/// Returns the CPU time of the programs that this process has started and that have ended. Only
+/// Linux shows it.
 fn cpu_time_of_children() -> Duration {
     const TICK: Duration = Duration::from_millis(10);
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name in parentheses may contain spaces. Fields 16 and 17 of the file are the times of children.
+    // The name in parentheses may contain spaces. Fields 16 and 17 of the file are the times of
+    // children.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
     let ticks: u32 = fields.skip(13).take(2).filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
     TICK * ticks

@@ -19,13 +19,16 @@ pub(crate) struct Arguments {
 pub(crate) enum Task {
     /// Run all tests: on this machine, as Windows programs, and with Go clients
     Test(test::Options),
-    /// Run what a change must pass: checks of format, lints, docs and dependencies, all tests, counts of costs
+    /// Run what a change must pass: checks of format, lints, docs and dependencies, all tests,
+    /// counts of costs
     Ci,
-    /// Run the deep checks: advisories, prove, node plugins, parity, sensitivity, soak, fuzz, bench, mutants. Takes hours
+    /// Run the deep checks: advisories, prove, node plugins, parity, sensitivity, soak, fuzz,
+    /// bench, mutants. Takes hours
     Verify,
     /// Make the files of a release in dist/release, from this checkout, without Docker and secrets
     Release(release::Options),
-    /// Check the rules of this source tree: dependencies between packages, file sizes, unsafe code, cfg, names in docs
+    /// Check the rules of this source tree: dependencies between packages, file sizes, unsafe code,
+    /// cfg, names in docs
     Lint,
     /// Make the documentation as a site with mdBook, in target/site/book
     Docs,
@@ -33,17 +36,22 @@ pub(crate) enum Task {
     Prove(prove::Options),
     /// Apply patches that each break one rule to a copy of this tree: a test must detect each patch
     Sensitivity,
-    /// Change single expressions of the storage operations with cargo-mutants: the tests must detect each change
+    /// Change single expressions of the storage operations with cargo-mutants: the tests must
+    /// detect each change
     Mutants(mutants::Options),
-    /// Check the facts about Windows on the simulated node and under Wine or on Windows, and write the results to docs/facts.md
+    /// Check the facts about Windows on the simulated node and under Wine or on Windows, and write
+    /// the results to docs/facts.md
     Facts(facts::Options),
-    /// Compare the file system RPCs with those of the csi-proxy written in Go, by random calls under Wine
+    /// Compare the file system RPCs with those of the csi-proxy written in Go, by random calls
+    /// under Wine
     Parity(parity::Options),
     /// Run every fuzz target in turn with libFuzzer
     Fuzz(fuzz::Options),
-    /// Run the server under the load of 64 clients: no call may be lost, and resource usage must not grow
+    /// Run the server under the load of 64 clients: no call may be lost, and resource usage must
+    /// not grow
     Soak(soak::Options),
-    /// Race the server against grpc-go, tonic and, under Wine, the Go program, and write the table of docs/performance.md
+    /// Race the server against grpc-go, tonic and, under Wine, the Go program, and write the table
+    /// of docs/performance.md
     Bench(bench::Options),
     /// Build, test or lint the Windows programs, on Linux with mingw and Wine or on Windows itself
     #[command(subcommand)]
@@ -51,7 +59,8 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// Installs what the task needs besides the compiler. Some tools that only one task needs are installed by that task.
+    /// Installs what the task needs besides the compiler. Some tools that only one task needs are
+    /// installed by that task.
     pub(crate) fn set_up(&self) {
         match self {
             Self::Test(_) | Self::Ci | Self::Verify => setup::for_tests(),

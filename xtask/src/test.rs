@@ -11,7 +11,8 @@ use crate::{Error, checks, deploy, facts, go, process, setup, soak, test_program
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Check format and lints and run the Linux tests with fewer cases: what to run before each commit
+    /// Check format and lints and run the Linux tests with fewer cases: what to run before each
+    /// commit
     #[arg(long, conflicts_with = "parts")]
     quick: bool,
     /// Run only these parts
@@ -102,8 +103,8 @@ pub(crate) fn simulator() -> Result<PathBuf, Error> {
     debug_program(windows::SIMULATOR, SIMULATOR_TEST)
 }
 
-/// Returns a program for tests, after building it with the features with which [`linux`] builds all packages. Cargo builds
-/// it with `test`, a test program of the same package.
+/// Returns a program for tests, after building it with the features with which [`linux`] builds all
+/// packages. Cargo builds it with `test`, a test program of the same package.
 pub(crate) fn debug_program(program: &str, test: &str) -> Result<PathBuf, Error> {
     let mut cargo = workspace::cargo();
     cargo.args(["test", "--workspace", "--no-run", "--test", test]);

@@ -1,8 +1,9 @@
 //! The results that test programs print.
 //!
-//! Three forms are read: libtest's last line (`test result: ok. 3 passed; ...`), the lines of `go test -v`
-//! (`--- PASS: TestA`), and the last line of this project's own programs (`3 passed, 0 failed, 1 skipped`). In each form,
-//! a test that cannot run on this machine prints `skipped: <test>: <why>`. A program that ends without a result has failed.
+//! Three forms are read: libtest's last line (`test result: ok. 3 passed; ...`), the lines of
+//! `go test -v` (`--- PASS: TestA`), and the last line of this project's own programs
+//! (`3 passed, 0 failed, 1 skipped`). In each form, a test that cannot run on this machine prints
+//! `skipped: <test>: <why>`. A program that ends without a result has failed.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +16,13 @@ pub(crate) struct Reader {
     summary: Summary,
     /// Whether the program has printed a result.
     has_result: bool,
-    /// Whether the lines below libtest's `failures:` have begun. A failed test that says `skipped` has failed.
+    /// Whether the lines below libtest's `failures:` have begun. A failed test that says `skipped`
+    /// has failed.
     in_failures: bool,
     /// Tests of which libtest has said that they run for over 60 seconds.
     slow: BTreeSet<String>,
-    /// The lines since the last result of a Go test, or since libtest began to print the output of a failed test.
+    /// The lines since the last result of a Go test, or since libtest began to print the output of
+    /// a failed test.
     output: Vec<String>,
 }
 
@@ -155,7 +158,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the status of a process that exited with `code`. Only a real process has one on every system.
+    /// Returns the status of a process that exited with `code`. Only a real process has one on
+    /// every system.
     fn exited_with(code: i32) -> ExitStatus {
         let (shell, flag) = if std::env::consts::OS == "windows" { ("cmd", "/C") } else { ("sh", "-c") };
         std::process::Command::new(shell).args([flag, &format!("exit {code}")]).status().expect("a shell")
@@ -177,7 +181,8 @@ mod tests {
                 0,
                 "3 passed, 0 failed, 0 skipped",
             ),
-            // A test that reports itself skipped has not passed; an ignored test never counts as passed.
+            // A test that reports itself skipped has not passed; an ignored test never counts as
+            // passed.
             (
                 "---- a stdout ----\nskipped: a: no NTFS\nskipped: a: no NTFS\ntest result: ok. 2 passed; 0 failed; 0 ignored\n",
                 0,

@@ -1,6 +1,7 @@
 //! Building Rust's test programs with `cargo test`, and running them one after the other.
 //!
-//! `cargo test` itself sets no limit of time. Each program is therefore started here, and killed if it hangs.
+//! `cargo test` itself sets no limit of time. Each program is therefore started here, and killed if
+//! it hangs.
 
 use std::collections::HashSet;
 use std::io::BufReader;
@@ -21,8 +22,8 @@ pub(crate) struct Program {
     pub(crate) target: String,
 }
 
-/// Builds the tests of a `cargo test` command and runs them, each with the command that `start` returns for its program.
-/// A program for which `start` returns `None` is not run.
+/// Builds the tests of a `cargo test` command and runs them, each with the command that `start`
+/// returns for its program. A program for which `start` returns `None` is not run.
 pub(crate) fn run(name: &str, cargo: &mut Command, start: impl Fn(&Program) -> Option<Command>) -> Summary {
     let mut programs = Vec::new();
     let mut summary = Summary::of_step(&format!("{name}: build"), || {

@@ -1,5 +1,5 @@
-//! `cargo xtask verify`: the deep checks, which are too slow for each change. They run every night, and before an issue is
-//! called resolved.
+//! `cargo xtask verify`: the deep checks, which are too slow for each change. They run every night,
+//! and before an issue is called resolved.
 
 use crate::summary::Summary;
 use crate::{Error, bench, checks, fuzz, go, mutants, parity, prove, sensitivity, soak, workspace};
@@ -29,7 +29,8 @@ pub(crate) fn run() -> Summary {
     sum
 }
 
-/// Runs the executor under a scheduler that chooses the interleavings. The model is a workspace of its own.
+/// Runs the executor under a scheduler that chooses the interleavings. The model is a workspace of
+/// its own.
 fn executor_model() -> Summary {
     let mut cargo = workspace::cargo();
     cargo.args(["test", "--test", "model", "--manifest-path", "verify/executor-model/Cargo.toml"]);

@@ -1,8 +1,8 @@
 //! The Windows programs: built and tested on Linux, or on Windows itself.
 //!
-//! On Windows, the toolchain that runs this program is used. On Linux, it is rustup's if the standard library of
-//! [`TARGET`] is installed, and otherwise Debian's, which has a package with the library's sources and builds it first.
-//! The programs run under [Wine](crate::wine).
+//! On Windows, the toolchain that runs this program is used. On Linux, it is rustup's if the
+//! standard library of [`TARGET`] is installed, and otherwise Debian's, which has a package with
+//! the library's sources and builds it first. The programs run under [Wine](crate::wine).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,8 @@ pub(crate) enum Task {
     Test,
     /// Run clippy on the packages with Windows code, as compiled for Windows
     Clippy,
-    /// Run a driver for Windows against a simulated node: `cargo xtask windows driver [--node FILE] DRIVER.exe ARGUMENTS`
+    /// Run a driver for Windows against a simulated node:
+    /// `cargo xtask windows driver [--node FILE] DRIVER.exe ARGUMENTS`
     Driver(driver::Options),
 }
 
@@ -66,8 +67,9 @@ pub(crate) fn run(task: &Task) -> Result<Summary, Error> {
     }
 }
 
-/// Builds the programs of [`SHIPPED_PACKAGES`] into dist/, optimised, stripped and statically linked, and checks their
-/// size, that they cannot start other programs, and that they have their resources.
+/// Builds the programs of [`SHIPPED_PACKAGES`] into dist/, optimised, stripped and statically
+/// linked, and checks their size, that they cannot start other programs, and that they have their
+/// resources.
 fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
     let built = build_as_shipped(toolchain.cargo("build"), toolchain, TARGET, &SHIPPED_PACKAGES)?;
     let dist = workspace::root().join("dist");
@@ -80,7 +82,8 @@ fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
     Ok(dist.join(format!("{DAEMON}.exe")))
 }
 
-/// Builds the program that tests Windows into `dist`, as a release has it. The commit is part of its reports.
+/// Builds the program that tests Windows into `dist`, as a release has it. The commit is part of
+/// its reports.
 fn ship_selftest(dist: &Path) -> Result<bool, Error> {
     let toolchain = Toolchain::find()?;
     let built = build_as_shipped(toolchain.cargo("build"), toolchain, TARGET, &[SELFTEST])?;
@@ -90,7 +93,8 @@ fn ship_selftest(dist: &Path) -> Result<bool, Error> {
     Ok(commit.is_empty() || file.windows(commit.len()).any(|bytes| bytes == commit.as_bytes()))
 }
 
-/// Checks the size, the resources, the texts and the imports of a shipped program, whose own name is `name`.
+/// Checks the size, the resources, the texts and the imports of a shipped program, whose own name
+/// is `name`.
 pub(crate) fn check_shipped(program: &Path, name: &str) -> Result<(), Error> {
     let file = fs::read(program)?;
     let (size, largest) = (u64::try_from(file.len())?, megabytes(LARGEST));
@@ -111,8 +115,9 @@ pub(crate) fn check_shipped(program: &Path, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Builds packages for a target with the profile of the shipped programs, so that the same sources give the same programs
-/// in any folder: the paths of the folders are replaced, and the header has no time. Returns the folder of the programs.
+/// Builds packages for a target with the profile of the shipped programs, so that the same sources
+/// give the same programs in any folder: the paths of the folders are replaced, and the header has
+/// no time. Returns the folder of the programs.
 pub(crate) fn build_as_shipped(
     mut cargo: Command,
     toolchain: Toolchain,
@@ -149,7 +154,8 @@ pub(crate) fn build_as_shipped(
     Ok(folder)
 }
 
-/// Returns whether a program contains a path in this folder. All paths are in `/`, which has no parent.
+/// Returns whether a program contains a path in this folder. All paths are in `/`, which has no
+/// parent.
 fn has_path_in(folder: &Path, program: &[u8]) -> bool {
     let path = folder.join("").into_os_string().into_encoded_bytes();
     folder.parent().is_some() && program.windows(path.len()).any(|bytes| bytes == path)
@@ -167,7 +173,8 @@ fn missing_resource(file: &[u8], name: &str, version: &str) -> Option<&'static s
     (!contains(br#"<requestedExecutionLevel level="asInvoker""#)).then_some("manifest")
 }
 
-/// Returns a text that only csi-proxy-sim has, from its control API or its layer of faults, imitation and recording.
+/// Returns a text that only csi-proxy-sim has, from its control API or its layer of faults,
+/// imitation and recording.
 fn text_of_the_simulator(file: &[u8]) -> Option<&'static str> {
     const TEXTS: [&str; 3] = ["csi_proxy_sim.v1", "was told to fail with", "recorded by csi-proxy-sim"];
     TEXTS.into_iter().find(|text| file.windows(text.len()).any(|bytes| bytes == text.as_bytes()))
@@ -207,14 +214,16 @@ fn megabytes(bytes: u64) -> String {
     format!("{}.{:03} MB", kilobytes / 1000, kilobytes % 1000)
 }
 
-/// Returns the command that runs clippy on the packages with Windows code, or which compiler is missing.
+/// Returns the command that runs clippy on the packages with Windows code, or which compiler is
+/// missing.
 pub(crate) fn clippy_command() -> Result<Command, String> {
     let mut cargo = Toolchain::find()?.cargo("clippy");
     cargo.args(packages()).args(["--all-targets", "--", "-D", "warnings"]);
     Ok(cargo)
 }
 
-/// Runs the Windows tests, under Wine unless this is Windows. They are skipped if a program they need is missing.
+/// Runs the Windows tests, under Wine unless this is Windows. They are skipped if a program they
+/// need is missing.
 pub(crate) fn test() -> Summary {
     let toolchain = match Toolchain::find() {
         Ok(toolchain) => toolchain,
@@ -303,8 +312,8 @@ pub(crate) fn simulator() -> Result<PathBuf, NoDaemon> {
 
 /// Returns a Windows program for tests, after building it. `package` is one of [`PACKAGES`].
 ///
-/// All of these packages are built as the command `test` builds them, so that no package is built again with other
-/// features. Cargo builds the programs of a package with its tests.
+/// All of these packages are built as the command `test` builds them, so that no package is built
+/// again with other features. Cargo builds the programs of a package with its tests.
 pub(crate) fn debug_program(package: &str, program: &str) -> Result<PathBuf, NoDaemon> {
     assert!(PACKAGES.contains(&package), "{package} is in the list");
     let toolchain = Toolchain::find().map_err(NoDaemon::NoCompiler)?;
@@ -404,7 +413,8 @@ impl Toolchain {
         };
         cargo.args(words);
         if self != Self::Windows {
-            // A separate folder: two compilers that share one rebuild everything each time they take turns.
+            // A separate folder: two compilers that share one rebuild everything each time they
+            // take turns.
             cargo.args(["--target", target]).env("CARGO_TARGET_DIR", Self::target());
         }
         if self != Self::Windows && target == TARGET {
@@ -438,9 +448,11 @@ fn has_standard_library(folder: &Path) -> bool {
     })
 }
 
-/// Returns Debian's cargo, without the environment variables that the cargo that runs this program has set.
+/// Returns Debian's cargo, without the environment variables that the cargo that runs this program
+/// has set.
 ///
-/// `cargo clippy` would run the cargo-clippy of another toolchain on the PATH, so Debian's is called by its path.
+/// `cargo clippy` would run the cargo-clippy of another toolchain on the PATH, so Debian's is
+/// called by its path.
 fn debian_cargo(verb: &str) -> Command {
     let program = if verb == "clippy" { "/usr/bin/cargo-clippy" } else { "/usr/bin/cargo" };
     let mut cargo = Command::new(program);
@@ -461,7 +473,8 @@ fn debian_cargo(verb: &str) -> Command {
         .env("CARGO", "/usr/bin/cargo")
         .env("RUSTC", DEBIAN_RUSTC)
         .env("RUSTDOC", "/usr/bin/rustdoc")
-        // Stable compilers refuse -Zbuild-std. It is safe here because the library sources are of the same version.
+        // Stable compilers refuse -Zbuild-std. It is safe here because the library sources are of
+        // the same version.
         .env("RUSTC_BOOTSTRAP", "1");
     cargo
 }

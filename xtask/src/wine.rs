@@ -1,8 +1,8 @@
 //! Wine: a prefix in the target folder, and the features that the installed version supports.
 //!
-//! Features differ between versions of Wine, so wine/probe.c tries them out. `CSI_PROXY_WINE_LACKS` lists the
-//! missing ones for the tests, by their names in wine/probe.c, separated by spaces. A test that needs one of them
-//! prints `skipped: ...`.
+//! Features differ between versions of Wine, so wine/probe.c tries them out. `CSI_PROXY_WINE_LACKS`
+//! lists the missing ones for the tests, by their names in wine/probe.c, separated by spaces. A
+//! test that needs one of them prints `skipped: ...`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,12 +34,14 @@ pub(crate) struct Prefix {
 }
 
 impl Prefix {
-    /// Creates the prefix if it does not exist, starts it and probes its features. The error states what is missing.
+    /// Creates the prefix if it does not exist, starts it and probes its features. The error states
+    /// what is missing.
     pub(crate) fn start() -> Result<Self, String> {
         Self::start_in(workspace::target().join("wine"))
     }
 
-    /// Does the same with the prefix in a folder. Programs in different prefixes do not see each other's pipes.
+    /// Does the same with the prefix in a folder. Programs in different prefixes do not see each
+    /// other's pipes.
     pub(crate) fn start_in(folder: PathBuf) -> Result<Self, String> {
         let (loader, server) = programs().ok_or("Wine is not installed")?;
         let mut prefix = Self { folder, loader, server, lacks: Vec::new() };
@@ -68,8 +70,9 @@ impl Prefix {
         command
             .env("WINEPREFIX", &self.folder)
             .env("WINEDEBUG", "-all")
-            // Disable .NET and the browser, which Wine would open a dialog to install, and the desktop. Wine starts it for the
-            // first program that uses COM, and it would keep that program's standard output open.
+            // Disable .NET and the browser, which Wine would open a dialog to install, and the
+            // desktop. Wine starts it for the first program that uses COM, and it would keep that
+            // program's standard output open.
             .env("WINEDLLOVERRIDES", "mscoree=;mshtml=;explorer.exe=d")
             .env_remove("DISPLAY")
             .env("CSI_PROXY_WINE_LACKS", self.lacks.join(" "))
@@ -115,7 +118,8 @@ impl Prefix {
 
     /// Runs the probe, which prints a line `<name> yes` or `<name> no` for each feature.
     ///
-    /// Its folder is removed from Linux: not every version of Wine can remove the links that it creates.
+    /// Its folder is removed from Linux: not every version of Wine can remove the links that it
+    /// creates.
     fn features(&self, probe: &Path) -> Result<Vec<String>, Error> {
         let folder = self.drive_c().join("csi-proxy-probe");
         create_empty(&folder)?;
@@ -134,7 +138,8 @@ impl Drop for Prefix {
     }
 }
 
-/// Returns a program of Wine. Debian installs those for 64-bit programs in a folder that is not on the PATH.
+/// Returns a program of Wine. Debian installs those for 64-bit programs in a folder that is not on
+/// the PATH.
 fn program(name: &str) -> Option<PathBuf> {
     let debian = Path::new("/usr/lib/wine").join(name);
     if debian.is_file() { Some(debian) } else { process::find(name) }

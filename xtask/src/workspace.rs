@@ -39,7 +39,8 @@ pub(crate) fn metadata() -> Result<Metadata, cargo_metadata::Error> {
     MetadataCommand::new().current_dir(root()).no_deps().exec()
 }
 
-/// Returns the version of the programs: that of the packages, and the commit if the tree is a checkout.
+/// Returns the version of the programs: that of the packages, and the commit if the tree is a
+/// checkout.
 pub(crate) fn version() -> Result<String, Error> {
     let packages = metadata()?.packages;
     let version = &packages.iter().find(|package| package.name == "csi-proxy").ok_or("no package csi-proxy")?.version;
@@ -51,7 +52,8 @@ pub(crate) fn commit() -> Option<String> {
     git(&["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
 }
 
-/// Returns what git prints in the source tree, or `None` if there is no git or the tree is not a checkout.
+/// Returns what git prints in the source tree, or `None` if there is no git or the tree is not a
+/// checkout.
 pub(crate) fn git(arguments: &[&str]) -> Option<String> {
     let mut git = Command::new("git");
     // In a container, the checkout can belong to another user, which git refuses by default.
@@ -59,8 +61,8 @@ pub(crate) fn git(arguments: &[&str]) -> Option<String> {
     process::output(&mut git)
 }
 
-/// Lists the files of the source tree that git does not ignore, relative to [`root`]. Returns `None` if there is no git
-/// or the tree is not a checkout.
+/// Lists the files of the source tree that git does not ignore, relative to [`root`]. Returns
+/// `None` if there is no git or the tree is not a checkout.
 pub(crate) fn files() -> Option<Vec<PathBuf>> {
     let listed = git(&["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
     let mut files: Vec<PathBuf> = listed.split('\0').filter(|file| !file.is_empty()).map(PathBuf::from).collect();

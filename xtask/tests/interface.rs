@@ -1,8 +1,9 @@
-//! Compares public names with the lists in the folder `interface`: the public items of the libraries, and the flags,
-//! commands, exit codes, metrics, labels and log keys of the programs.
+//! Compares public names with the lists in the folder `interface`: the public items of the
+//! libraries, and the flags, commands, exit codes, metrics, labels and log keys of the programs.
 //!
-//! `BLESS=1 cargo test -p xtask --test interface` writes the public items, and adds new names to `names.txt`. A name is
-//! removed from that file by hand, under the rules of CONTRIBUTING.md. A test of csi-proxyctl writes `csi-proxyctl.txt`.
+//! `BLESS=1 cargo test -p xtask --test interface` writes the public items, and adds new names to
+//! `names.txt`. A name is removed from that file by hand, under the rules of CONTRIBUTING.md. A
+//! test of csi-proxyctl writes `csi-proxyctl.txt`.
 
 #[path = "interface/names.rs"]
 mod names;
@@ -83,7 +84,8 @@ fn a_renamed_item_changes_the_list() {
     }
 }
 
-/// A name that is no longer found breaks whoever uses it. The list has names of each kind, so each kind is found.
+/// A name that is no longer found breaks whoever uses it. The list has names of each kind, so each
+/// kind is found.
 #[test]
 fn the_names_of_the_programs_are_those_listed() {
     let file = path("xtask/tests/interface/names.txt");
@@ -100,7 +102,8 @@ fn the_names_of_the_programs_are_those_listed() {
     assert!(new.is_empty() || env::var_os("BLESS").is_some(), "BLESS=1 adds these to the list: {new:#?}");
 }
 
-/// docs/compatibility.md names the drivers whose calls are tested, and the versions of the client that makes the calls.
+/// docs/compatibility.md names the drivers whose calls are tested, and the versions of the client
+/// that makes the calls.
 #[test]
 fn the_table_of_drivers_is_that_of_the_tests() {
     let page = read(&path("docs/compatibility.md"));

@@ -1,8 +1,9 @@
-//! Parses the PowerShell that only Windows can run: the scripts of deploy/windows and verify/windows, and the steps of the
-//! workflows.
+//! Parses the PowerShell that only Windows can run: the scripts of deploy/windows and
+//! verify/windows, and the steps of the workflows.
 //!
-//! PowerShell itself is a .NET program and is not installed on Linux. tree-sitter's grammar takes its place: it finds a
-//! line that PowerShell could not parse, but not a command or a parameter that does not exist.
+//! PowerShell itself is a .NET program and is not installed on Linux. tree-sitter's grammar takes
+//! its place: it finds a line that PowerShell could not parse, but not a command or a parameter
+//! that does not exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,7 +60,8 @@ fn steps(workflow: &str) -> Vec<Step> {
     let mut found = Vec::new();
     for job in documents[0]["jobs"].as_hash().expect("a map of jobs").values() {
         let default = text(&job["defaults"]["run"]["shell"]);
-        // actionlint checks the scripts of other jobs with shellcheck. A job without steps runs another workflow.
+        // actionlint checks the scripts of other jobs with shellcheck. A job without steps runs
+        // another workflow.
         let on_windows = !job["runs-on"].as_str().is_some_and(|system| system.starts_with("ubuntu-"));
         for step in job["steps"].as_vec().into_iter().flatten().filter(|_| on_windows) {
             let Some(script) = text(&step["run"]) else { continue };
@@ -98,7 +100,8 @@ fn every_script_is_parsed() {
         for file in files(folder, extension) {
             let script = read(&file);
             assert_eq!(unparsable_lines(&script), [], "{}", file.display());
-            // Windows PowerShell reads a script without a byte order mark in the code page of the system.
+            // Windows PowerShell reads a script without a byte order mark in the code page of the
+            // system.
             assert!(script.is_ascii(), "{} is not ASCII", file.display());
         }
     }

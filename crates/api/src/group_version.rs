@@ -10,7 +10,8 @@ use crate::table::TABLE;
 pub struct GroupVersion {
     /// The group.
     pub group: Group,
-    /// The version, such as `v1beta2`. It is also the package of the service, so the groups share package names.
+    /// The version, such as `v1beta2`. It is also the package of the service, so the groups share
+    /// package names.
     pub version: &'static str,
     /// The full name of the service, such as `v1.Disk`.
     pub service: &'static str,
@@ -26,11 +27,11 @@ pub struct Rpc {
     pub name: &'static str,
     /// The path of the HTTP/2 request, such as `/v1.Disk/ListDiskLocations`.
     pub path: &'static str,
-    /// The name in the newest version that has the RPC, by which an RPC with several names is known: `GetDiskStats` for
-    /// `DiskStats`.
+    /// The name in the newest version that has the RPC, by which an RPC with several names is
+    /// known: `GetDiskStats` for `DiskStats`.
     pub newest_name: &'static str,
-    /// The versions of the group in which the RPC has the same name and the same messages, the preferred version first.
-    /// A call can be sent to any of them.
+    /// The versions of the group in which the RPC has the same name and the same messages, the
+    /// preferred version first. A call can be sent to any of them.
     pub versions: &'static [&'static str],
 }
 
@@ -49,8 +50,8 @@ pub trait Request: prost::Message + Clone + 'static {
 /// All group-versions, ordered by group and then by preference, the preferred version first.
 pub static GROUP_VERSIONS: [GroupVersion; TABLE.len()] = include!(concat!(env!("OUT_DIR"), "/group_versions.rs"));
 
-/// The descriptors of all group-versions. Not a field of [`GROUP_VERSIONS`], so that a program that does not use them, such
-/// as csi-proxy, does not contain them.
+/// The descriptors of all group-versions. Not a field of [`GROUP_VERSIONS`], so that a program that
+/// does not use them, such as csi-proxy, does not contain them.
 static DESCRIPTORS: [&[u8]; TABLE.len()] = include!(concat!(env!("OUT_DIR"), "/descriptors.rs"));
 
 impl Group {

@@ -1,8 +1,9 @@
 //! The table of group-versions, the only list of them.
 //!
-//! An entry here and its `api.proto` define a group-version: the pipe, the service, the RPCs and the Rust types are
-//! derived from them, as are the daemon's endpoints, its metrics and the tests that call every RPC. The build fails if
-//! an entry has no `api.proto` or an `api.proto` has no entry.
+//! An entry here and its `api.proto` define a group-version: the pipe, the service, the RPCs and
+//! the Rust types are derived from them, as are the daemon's endpoints, its metrics and the tests
+//! that call every RPC. The build fails if an entry has no `api.proto` or an `api.proto` has no
+//! entry.
 //!
 //! `build.rs` includes this file too, so nothing in it may need generated code.
 
@@ -37,10 +38,11 @@ impl Group {
     }
 }
 
-/// Every group-version that is served, with the preferred version of a group first. The order is that of Kubernetes' own
-/// APIs: stable before beta before alpha, and the newest of each first.
+/// Every group-version that is served, with the preferred version of a group first. The order is
+/// that of Kubernetes' own APIs: stable before beta before alpha, and the newest of each first.
 ///
-/// The module of the first version that has a message defines its type; later versions of the group re-export it.
+/// The module of the first version that has a message defines its type; later versions of the group
+/// re-export it.
 pub(crate) const TABLE: [(Group, &str); 23] = [
     (Group::Disk, "v1"),
     (Group::Disk, "v1beta3"),

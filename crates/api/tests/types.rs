@@ -1,4 +1,5 @@
-//! The code that the build generates from the contract: shared types, redacted secrets, and the order of the table.
+//! The code that the build generates from the contract: shared types, redacted secrets, and the
+//! order of the table.
 
 use std::any::TypeId;
 use std::cmp::Reverse;
@@ -101,7 +102,8 @@ fn the_contract_has_three_secrets() {
     assert_eq!(secrets, known.map(str::to_owned).into());
 }
 
-/// Returns the place of a version in the order: stable before beta before alpha, and the newest of each first.
+/// Returns the place of a version in the order: stable before beta before alpha, and the newest of
+/// each first.
 fn rank(version: &str) -> (usize, Reverse<u32>, Reverse<u32>) {
     let (kind, (major, minor)) = if let Some(parts) = version.split_once("alpha") {
         (2, parts)

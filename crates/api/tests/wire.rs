@@ -1,7 +1,8 @@
-//! Compares the compiled contract with `wire.json`, which has every RPC of the released versions as deployed drivers use it.
+//! Compares the compiled contract with `wire.json`, which has every RPC of the released versions as
+//! deployed drivers use it.
 //!
-//! The contract is converted to the same JSON, so the tests fail on anything that is missing, extra or different. A version
-//! that has not been released may change, and is not in `wire.json`.
+//! The contract is converted to the same JSON, so the tests fail on anything that is missing, extra
+//! or different. A version that has not been released may change, and is not in `wire.json`.
 
 use std::collections::BTreeMap;
 

@@ -7,7 +7,8 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEAD: usize = 9;
 /// The default of `SETTINGS_MAX_FRAME_SIZE`. The filter checks it for header blocks only.
 const MAX_FRAME: usize = 16_384;
-/// Maximum size of a header block, with frame heads and padding. h2 accepts 16 KiB of decoded headers.
+/// Maximum size of a header block, with frame heads and padding. h2 accepts 16 KiB of decoded
+/// headers.
 pub(crate) const MAX_BLOCK: usize = 32 * 1024;
 /// `feed` begins no further frame once it has produced this many octets of output.
 const MAX_OUT: usize = 16 * 1024;
@@ -104,8 +105,9 @@ impl FrameFilter {
         (self.block_size > 0).then_some(self.complete_blocks)
     }
 
-    /// Filters the next octets from the client, and appends the octets that the server must read to `out`. Returns how
-    /// many octets were filtered: all, unless `out` becomes large. The remaining octets must be fed again.
+    /// Filters the next octets from the client, and appends the octets that the server must read to
+    /// `out`. Returns how many octets were filtered: all, unless `out` becomes large. The remaining
+    /// octets must be fed again.
     ///
     /// After a [`ProtocolError`] every later call returns the same error.
     pub fn feed(&mut self, octets: &[u8], out: &mut Vec<u8>) -> Result<usize, ProtocolError> {
@@ -228,7 +230,8 @@ impl Head {
         Ok(())
     }
 
-    /// Reads the fields of a HEADERS frame, and leaves only its fragment of the header block in `payload`.
+    /// Reads the fields of a HEADERS frame, and leaves only its fragment of the header block in
+    /// `payload`.
     fn open(self, payload: &mut Vec<u8>) -> Result<Opening, ProtocolError> {
         const SHORT: ProtocolError = ProtocolError("a HEADERS frame is shorter than its padding and priority");
         let mut rest = payload.as_slice();
@@ -242,7 +245,8 @@ impl Head {
             let (octets, after) = rest.split_first_chunk::<PRIORITY_OCTETS>().ok_or(SHORT)?;
             let &[a, b, c, d, _] = octets;
             if stream_id([a, b, c, d]) == stream_id(self.stream) {
-                // A server may discard such a block unread. Its header table would then differ from the client's.
+                // A server may discard such a block unread. Its header table would then differ from
+                // the client's.
                 return Err(ProtocolError("a stream depends on itself"));
             }
             (priority, rest) = (Some(*octets), after);

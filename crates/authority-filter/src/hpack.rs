@@ -1,8 +1,9 @@
-//! Header blocks (HPACK, RFC 7541): decoded, and written again without references to the dynamic table.
+//! Header blocks (HPACK, RFC 7541): decoded, and written again without references to the dynamic
+//! table.
 //!
-//! The h2 crate would keep entries of its table as parts of the buffers that they arrived in, where each could keep a large
-//! buffer in memory. It therefore gets no entry: this table has the entries of the client, and each block that refers to one
-//! gets the field as a literal.
+//! The h2 crate would keep entries of its table as parts of the buffers that they arrived in, where
+//! each could keep a large buffer in memory. It therefore gets no entry: this table has the entries
+//! of the client, and each block that refers to one gets the field as a literal.
 //!
 //! Fields that the server does not read are left out, which saves h2 the work to decode them.
 
@@ -13,14 +14,17 @@ use crate::{ProtocolError, huffman};
 
 /// The default of `SETTINGS_HEADER_TABLE_SIZE`. The server must not announce a higher value.
 const MAX_TABLE: usize = 4096;
-/// Maximum octets of a rewritten block: a block of [`MAX_BLOCK`] in the shortest Huffman code, five bits for an octet.
+/// Maximum octets of a rewritten block: a block of [`MAX_BLOCK`] in the shortest Huffman code, five
+/// bits for an octet.
 const MAX_REWRITTEN: usize = MAX_BLOCK / 5 * 8;
 /// The size of an entry without its name and value.
 const ENTRY_OVERHEAD: usize = 32;
-/// Maximum octets of an integer after its prefix. A longer integer exceeds 2^28, which no reader accepts.
+/// Maximum octets of an integer after its prefix. A longer integer exceeds 2^28, which no reader
+/// accepts.
 const MAX_INTEGER: u32 = 4;
 
-/// The representations of a field, by the first bits of its first octet, and the bits of the integer in that octet.
+/// The representations of a field, by the first bits of its first octet, and the bits of the
+/// integer in that octet.
 const INDEXED: (u8, u32) = (0b1000_0000, 7);
 const ADDED: (u8, u32) = (0b0100_0000, 6);
 const RESIZED: (u8, u32) = (0b0010_0000, 5);
@@ -45,12 +49,14 @@ struct Name {
     is_read: bool,
 }
 
-/// Rewrites the header blocks of one direction of a connection, and keeps the client's dynamic table.
+/// Rewrites the header blocks of one direction of a connection, and keeps the client's dynamic
+/// table.
 #[derive(Debug)]
 pub(crate) struct Table {
     /// Newest first.
     entries: VecDeque<Entry>,
-    /// The names that are not in the static table, and the values, of the entries that the server may get. Oldest first.
+    /// The names that are not in the static table, and the values, of the entries that the server
+    /// may get. Oldest first.
     text: Vec<u8>,
     /// How many octets of texts have been removed from the beginning of `text`.
     removed: usize,
@@ -76,7 +82,8 @@ impl Table {
         Self { entries: VecDeque::new(), text: Vec::new(), removed: 0, size: 0, limit: MAX_TABLE, field: Vec::new() }
     }
 
-    /// Reads a complete header block, and writes the block that the server must read to `rewritten`, which must be empty.
+    /// Reads a complete header block, and writes the block that the server must read to
+    /// `rewritten`, which must be empty.
     pub(crate) fn rewrite(&mut self, block: &[u8], rewritten: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let mut cursor = Cursor { rest: block };
         let mut may_resize = true;
@@ -159,7 +166,8 @@ impl Table {
         Ok(())
     }
 
-    /// Adds `field` with this name. A field larger than the table empties the table and is not added.
+    /// Adds `field` with this name. A field larger than the table empties the table and is not
+    /// added.
     fn add(&mut self, name: Name) {
         let size = name.length + self.field.len() - name.text_length() + ENTRY_OVERHEAD;
         self.evict(self.limit.saturating_sub(size));
@@ -204,8 +212,8 @@ impl Name {
         if self.index == 0 && self.is_read { self.length } else { 0 }
     }
 
-    /// Writes a field with this name, unless the server does not read it. `text`: its name, unless that has an index, and
-    /// its value.
+    /// Writes a field with this name, unless the server does not read it. `text`: its name, unless
+    /// that has an index, and its value.
     fn write(self, text: &[u8], block: &mut Vec<u8>) {
         if !self.is_read {
             return;
@@ -270,7 +278,8 @@ fn write_text(text: &[u8], block: &mut Vec<u8>) {
     block.extend_from_slice(text);
 }
 
-/// Writes an integer that begins with the low `prefix` bits of an octet, whose other bits are `bits`.
+/// Writes an integer that begins with the low `prefix` bits of an octet, whose other bits are
+/// `bits`.
 fn write_integer(integer: usize, (bits, prefix): (u8, u32), block: &mut Vec<u8>) {
     let max = (1 << prefix) - 1;
     if integer < max {
@@ -375,14 +384,16 @@ mod tests {
     #[test]
     fn no_field_is_added_to_the_servers_table_and_a_reference_becomes_a_literal() {
         let table = &mut Table::new();
-        // `:path` with a name from the static table, a field, `:path2` with a name of its own and Huffman coding.
+        // `:path` with a name from the static table, a field, `:path2` with a name of its own and
+        // Huffman coding.
         let first = read(table, b"\x44\x02/a\x40\x01n\x01v\x40\x06:path2\x83UUU").unwrap();
         assert_eq!(first, b"\x04\x02/a\x00\x01n\x01v\x00\x06:path2\x04%%%%");
         assert_eq!(
             read(table, b"\x82\xbe\xbf\xc0\x83").unwrap(),
             b"\x82\x00\x06:path2\x04%%%%\x00\x01n\x01v\x04\x02/a\x83"
         );
-        // Names from the table: in a literal that is added, one that is not, and one that must never be.
+        // Names from the table: in a literal that is added, one that is not, and one that must
+        // never be.
         assert_eq!(read(table, b"\x7f\x01\x01w").unwrap(), b"\x04\x01w");
         assert_eq!(read(table, b"\x0f\x31\x01w\x1f\x2f\x01x").unwrap(), b"\x00\x01n\x01w\x04\x01x");
         assert_eq!(read(table, b"\xbe").unwrap(), b"\x04\x01w");

@@ -1,8 +1,8 @@
 //! A decoder of the Huffman code of HPACK (RFC 7541, appendix B).
 //!
-//! The code is canonical: codes of one length are consecutive and in the order of their symbols, and shorter codes
-//! precede longer ones. The lengths alone therefore define the code, and a symbol is found by comparing the next 32
-//! bits with the end of the range of each length.
+//! The code is canonical: codes of one length are consecutive and in the order of their symbols,
+//! and shorter codes precede longer ones. The lengths alone therefore define the code, and a symbol
+//! is found by comparing the next 32 bits with the end of the range of each length.
 
 use crate::ProtocolError;
 
@@ -28,7 +28,8 @@ const LENGTHS: [u8; SYMBOLS] = [
 struct Range {
     /// The first code, shifted to the top of 32 bits.
     first: u32,
-    /// The end after the last code, shifted likewise. Wider than a code, because the last range ends at 2^32.
+    /// The end after the last code, shifted likewise. Wider than a code, because the last range
+    /// ends at 2^32.
     end: u64,
     /// The index in `ORDER` of the symbol of the first code.
     symbol: usize,
@@ -123,7 +124,8 @@ mod tests {
             let text = [octet, b'a', octet, octet];
             let mut coded = Vec::new();
             httlib_hpack::Encoder::default().encode_literal(Vec::new(), text.to_vec(), 2, &mut coded).unwrap();
-            // A literal without index and name: two octets precede the length of the value, which is below 127 here.
+            // A literal without index and name: two octets precede the length of the value, which
+            // is below 127 here.
             assert_eq!(text_of(&coded[3..]).unwrap(), text, "{octet:#x}");
         }
     }

@@ -12,8 +12,8 @@ use tokio::time::{Sleep, sleep};
 use crate::FrameFilter;
 use crate::frames::MAX_KEPT;
 
-/// A client's connection. The server reads requests with a valid `:authority` from it. Bytes to the client pass
-/// unchanged.
+/// A client's connection. The server reads requests with a valid `:authority` from it. Bytes to the
+/// client pass unchanged.
 #[derive(Debug)]
 pub struct AuthorityFilter<S> {
     stream: S,
@@ -31,9 +31,11 @@ pub struct AuthorityFilter<S> {
 }
 
 impl<S> AuthorityFilter<S> {
-    /// Filters `stream`, from which nothing may have been read. Allocates nothing until the client sends bytes.
+    /// Filters `stream`, from which nothing may have been read. Allocates nothing until the client
+    /// sends bytes.
     ///
-    /// Reading fails with `TimedOut` if a header block is still incomplete `block_time` after the filter found it so.
+    /// Reading fails with `TimedOut` if a header block is still incomplete `block_time` after the
+    /// filter found it so.
     pub fn new(stream: S, block_time: Duration) -> Self {
         Self {
             stream,
@@ -48,7 +50,8 @@ impl<S> AuthorityFilter<S> {
 }
 
 impl<S: AsyncRead + Unpin> AuthorityFilter<S> {
-    /// Waits until the client has sent its HTTP/2 preface. The server still reads the preface afterwards.
+    /// Waits until the client has sent its HTTP/2 preface. The server still reads the preface
+    /// afterwards.
     ///
     /// A server that calls this first allocates no HTTP/2 state for silent clients.
     pub async fn preface(&mut self) -> io::Result<()> {
@@ -88,7 +91,8 @@ impl<S: AsyncRead + Unpin> AuthorityFilter<S> {
         Ok(())
     }
 
-    /// Fails if the time for an incomplete header block is over. Call this when the client has sent no further bytes.
+    /// Fails if the time for an incomplete header block is over. Call this when the client has sent
+    /// no further bytes.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let unfinished = self.filter.unfinished_block();
         self.deadline.take_if(|(block, _)| unfinished != Some(*block));

@@ -22,7 +22,8 @@ const CONTINUATION: u8 = 0x9;
 /// The largest header block that the filter accepts, with the heads of its frames.
 const MAX_BLOCK: usize = 32 * 1024;
 
-/// The most that one call may append to its output: what makes it stop, and a header block or the rest of its input.
+/// The most that one call may append to its output: what makes it stop, and a header block or the
+/// rest of its input.
 const MAX_OUT: usize = 16 * 1024 + 52 * 1024;
 
 const END_STREAM: u8 = 0x1;
@@ -261,8 +262,8 @@ fn decoder() -> loona_hpack::Decoder<'static> {
     decoder
 }
 
-/// Parses frames like a server, and checks the rules of RFC 9113. Without a `decoder`, each header block gets its own, so no
-/// block may refer to an earlier one.
+/// Parses frames like a server, and checks the rules of RFC 9113. Without a `decoder`, each header
+/// block gets its own, so no block may refer to an earlier one.
 fn read(octets: &[u8], decoder: &mut Option<loona_hpack::Decoder<'_>>) -> Vec<Received> {
     let mut rest = octets.strip_prefix(PREFACE).unwrap();
     let mut received = Vec::new();
@@ -401,7 +402,8 @@ proptest! {
 
 #[test]
 fn a_rewritten_block_larger_than_a_frame_continues_in_another() {
-    // Huffman coding needs five bits for this octet. Without it, 24 KiB that fitted into one frame need two.
+    // Huffman coding needs five bits for this octet. Without it, 24 KiB that fitted into one frame
+    // need two.
     let block = Block {
         stream: 1,
         ends_stream: true,

@@ -34,8 +34,9 @@ const ANSWER_TIME: Duration = Duration::from_secs(3);
 
 /// A client of the csi-proxy of this node.
 ///
-/// The client connects at the first call of a group. Clones share its connections. It needs a tokio runtime with I/O and
-/// time that also runs between the calls, so that the client notices when a connection is closed.
+/// The client connects at the first call of a group. Clones share its connections. It needs a tokio
+/// runtime with I/O and time that also runs between the calls, so that the client notices when a
+/// connection is closed.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) connections: Arc<Connections>,
@@ -55,8 +56,8 @@ impl Client {
         Builder::default()
     }
 
-    /// Returns a client with another deadline for each call, such as the time that kubelet still waits. It shares the
-    /// connections of this one.
+    /// Returns a client with another deadline for each call, such as the time that kubelet still
+    /// waits. It shares the connections of this one.
     #[must_use]
     pub fn with_deadline(&self, deadline: Duration) -> Self {
         Self { deadline: deadline.min(MAX_DEADLINE), ..self.clone() }
@@ -92,9 +93,9 @@ impl Client {
         Volume(self.clone())
     }
 
-    /// Returns which group-versions the node serves to this process now, by connecting to each. The list is empty if no
-    /// csi-proxy runs there, or if the container has none of its pipes. A daemon that hangs serves a version that does not
-    /// [answer](ServedVersion::answers).
+    /// Returns which group-versions the node serves to this process now, by connecting to each. The
+    /// list is empty if no csi-proxy runs there, or if the container has none of its pipes. A
+    /// daemon that hangs serves a version that does not [answer](ServedVersion::answers).
     pub async fn served_versions(&self) -> Result<Vec<ServedVersion>, Error> {
         let found = self.connections.answering(self.deadline.min(ANSWER_TIME)).await.map_err(|error| {
             let kind = rpc::connect_error_kind(&error);
@@ -108,15 +109,17 @@ impl Client {
         Ok(found.into_iter().map(version).collect())
     }
 
-    /// Calls an RPC by its name, with a request and a response that are encoded protobuf messages: for a tool that knows
-    /// the messages from their descriptors, and for the RPCs of csi-proxy before 1.0, which the methods of the groups do
-    /// not use.
+    /// Calls an RPC by its name, with a request and a response that are encoded protobuf messages:
+    /// for a tool that knows the messages from their descriptors, and for the RPCs of csi-proxy
+    /// before 1.0, which the methods of the groups do not use.
     ///
-    /// The call may change the node, so it is [repeated](crate#retries) only if the request was not sent.
+    /// The call may change the node, so it is [repeated](crate#retries) only if the request was not
+    /// sent.
     ///
     /// # Errors
     ///
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) if csi-proxy has no such RPC in one of the versions.
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) if csi-proxy has no such RPC in one of the
+    /// versions.
     pub async fn call_encoded(&self, rpc: EncodedRpc<'_>, request: Vec<u8>) -> Result<Vec<u8>, Error> {
         let EncodedRpc { group, versions, name: rpc } = rpc;
         let unknown = || {
@@ -162,7 +165,8 @@ impl Default for Client {
 pub struct EncodedRpc<'a> {
     /// The group, such as `disk`.
     pub group: &'a str,
-    /// The versions, such as `v1`. The first that the node serves is called; the messages must be the same in all.
+    /// The versions, such as `v1`. The first that the node serves is called; the messages must be
+    /// the same in all.
     pub versions: &'a [&'a str],
     /// The name, such as `GetDiskStats`.
     pub name: &'a str,
@@ -195,14 +199,15 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Connects to Unix sockets in this folder, which `csi-proxy-sim -socket-folder` serves. Not on Windows.
+    /// Connects to Unix sockets in this folder, which `csi-proxy-sim -socket-folder` serves. Not on
+    /// Windows.
     pub fn socket_folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { endpoints: Endpoints::At(Location::Directory(folder.into())), ..self }
     }
 
-    /// Lets `connect` open each connection, such as one to a server in the process of a test. It gets the name of the pipe
-    /// without the folder, such as `csi-proxy-disk-v1`. An error of the kind [`NotFound`](io::ErrorKind::NotFound) means
-    /// that nothing serves that pipe.
+    /// Lets `connect` open each connection, such as one to a server in the process of a test. It
+    /// gets the name of the pipe without the folder, such as `csi-proxy-disk-v1`. An error of the
+    /// kind [`NotFound`](io::ErrorKind::NotFound) means that nothing serves that pipe.
     pub fn connector<S, F>(self, connect: impl Fn(&'static str) -> F + Send + Sync + 'static) -> Self
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -215,14 +220,15 @@ impl Builder {
         Self { endpoints: Endpoints::Through(Arc::new(connect)), ..self }
     }
 
-    /// Makes each call only once: for a caller that repeats calls itself, and for tests. A call still connects if no
-    /// connection is open.
+    /// Makes each call only once: for a caller that repeats calls itself, and for tests. A call
+    /// still connects if no connection is open.
     pub fn without_retries(self) -> Self {
         Self { delays: &[], ..self }
     }
 
-    /// Sets how long each call may take, with all its repetitions. The default is [`DEFAULT_DEADLINE`], the maximum a
-    /// day. The node learns of the deadline too, and does not begin a change after it.
+    /// Sets how long each call may take, with all its repetitions. The default is
+    /// [`DEFAULT_DEADLINE`], the maximum a day. The node learns of the deadline too, and does not
+    /// begin a change after it.
     pub fn deadline(self, deadline: Duration) -> Self {
         Self { deadline: deadline.min(MAX_DEADLINE), ..self }
     }
@@ -234,7 +240,8 @@ impl Builder {
     }
 }
 
-/// The named pipes of the node; on other systems than Windows, where csi-proxy-sim has its sockets by default.
+/// The named pipes of the node; on other systems than Windows, where csi-proxy-sim has its sockets
+/// by default.
 impl Default for Builder {
     fn default() -> Self {
         let is_set = |folder: &OsString| !folder.is_empty() && env::consts::OS != "windows";

@@ -1,4 +1,5 @@
-//! The connections of a client: at most one for each group-version, opened by the first call that needs it.
+//! The connections of a client: at most one for each group-version, opened by the first call that
+//! needs it.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -67,7 +68,8 @@ impl fmt::Debug for Endpoints {
 #[derive(Debug)]
 pub(crate) struct Connections {
     endpoints: Endpoints,
-    /// The last connection to each endpoint, by its name. A call that dials holds the lock, so that others wait for it.
+    /// The last connection to each endpoint, by its name. A call that dials holds the lock, so that
+    /// others wait for it.
     last: BTreeMap<&'static str, Mutex<Option<Connection>>>,
 }
 
@@ -77,7 +79,8 @@ impl Connections {
         Self { endpoints, last }
     }
 
-    /// Returns the connection to `version`, and dials if it is not open. The error is `NotFound` if nothing serves it.
+    /// Returns the connection to `version`, and dials if it is not open. The error is `NotFound` if
+    /// nothing serves it.
     pub(crate) async fn get(&self, version: &GroupVersion) -> io::Result<Connection> {
         let mut last = self.last[version.pipe()].lock().await;
         if let Some(open) = last.as_ref().filter(|connection| !connection.0.is_closed()) {
@@ -107,7 +110,8 @@ impl Connections {
         Ok(served)
     }
 
-    /// Returns which versions are served now, and whether the daemon answers there within `limit`. Keeps no connection.
+    /// Returns which versions are served now, and whether the daemon answers there within `limit`.
+    /// Keeps no connection.
     pub(crate) async fn answering(&self, limit: Duration) -> io::Result<Vec<(&'static GroupVersion, bool)>> {
         let ask = |version: &'static GroupVersion| {
             let endpoints = self.endpoints.clone();
@@ -131,7 +135,8 @@ impl Connections {
         Ok(found)
     }
 
-    /// Returns the path that opens the endpoint, or only its name if the caller of this crate opens the connections.
+    /// Returns the path that opens the endpoint, or only its name if the caller of this crate opens
+    /// the connections.
     pub(crate) fn address(&self, version: &GroupVersion) -> String {
         match &self.endpoints {
             Endpoints::At(location) => location.address(version.pipe()).to_string(),
@@ -140,8 +145,8 @@ impl Connections {
     }
 }
 
-/// An HTTP/2 connection. Unlike tonic's channel it never reconnects by itself, and it knows of each request that failed
-/// whether the request was sent.
+/// An HTTP/2 connection. Unlike tonic's channel it never reconnects by itself, and it knows of each
+/// request that failed whether the request was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection(SendRequest<Body>);
 

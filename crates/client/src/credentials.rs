@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-/// The credentials for an SMB share, or for the CHAP authentication of an iSCSI session. `Debug` redacts the password.
+/// The credentials for an SMB share, or for the CHAP authentication of an iSCSI session. `Debug`
+/// redacts the password.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Credentials<'a> {
-    /// `domain\user` for SMB, where the name of the server will do for a server without a domain; the CHAP user name for
-    /// iSCSI.
+    /// `domain\user` for SMB, where the name of the server will do for a server without a domain;
+    /// the CHAP user name for iSCSI.
     pub username: &'a str,
     /// The password for SMB, the CHAP secret for iSCSI.
     pub password: &'a str,

@@ -14,7 +14,8 @@ use crate::rpc;
 #[derive(Clone, Debug)]
 pub struct Disk(pub(crate) Client);
 
-/// The number of a disk. It may change when the node restarts, so a driver finds the disk by an identifier each time.
+/// The number of a disk. It may change when the node restarts, so a driver finds the disk by an
+/// identifier each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DiskNumber(pub u32);
 
@@ -42,8 +43,8 @@ pub struct DiskLocation {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct DiskIds {
-    /// The first page-83 designator of the device: a text unchanged, with inner spaces; bytes in lower-case hexadecimal.
-    /// May be empty.
+    /// The first page-83 designator of the device: a text unchanged, with inner spaces; bytes in
+    /// lower-case hexadecimal. May be empty.
     pub page83: String,
     /// The serial number as Windows reports it. May be empty or blank.
     pub serial_number: String,
@@ -52,15 +53,16 @@ pub struct DiskIds {
 /// Whether Windows uses a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DiskState {
-    /// Its volumes can be mounted. A disk that [`Disk::set_disk_state`] has brought online is writable too.
+    /// Its volumes can be mounted. A disk that [`Disk::set_disk_state`] has brought online is
+    /// writable too.
     Online,
     /// Windows does not access it.
     Offline,
 }
 
 impl Disk {
-    /// Lists the location of each disk, by disk number. Mounted virtual disk files, and disks whose location has fewer
-    /// than five parts, are left out.
+    /// Lists the location of each disk, by disk number. Mounted virtual disk files, and disks whose
+    /// location has fewer than five parts, are left out.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn list_disk_locations(&self) -> Result<BTreeMap<DiskNumber, DiskLocation>, Error> {
@@ -105,30 +107,33 @@ impl Disk {
         Ok(if is_online { DiskState::Online } else { DiskState::Offline })
     }
 
-    /// Brings the disk online and makes it writable, or takes it offline. A disk that is already in this state is left
-    /// unchanged. When the disk comes online, returns when its volumes have arrived.
+    /// Brings the disk online and makes it writable, or takes it offline. A disk that is already in
+    /// this state is left unchanged. When the disk comes online, returns when its volumes have
+    /// arrived.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the disk does not exist;
-    /// [`PermissionDenied`](crate::ErrorKind::PermissionDenied) if the node itself uses a disk that is to be taken offline.
+    /// [`PermissionDenied`](crate::ErrorKind::PermissionDenied) if the node itself uses a disk that
+    /// is to be taken offline.
     pub async fn set_disk_state(&self, DiskNumber(disk_number): DiskNumber, state: DiskState) -> Result<(), Error> {
         let is_online = state == DiskState::Online;
         self.0.change(v1::SetDiskStateRequest { disk_number, is_online }).await.map(drop)
     }
 
-    /// Gives an empty disk a GPT and one basic data partition of maximum size, without a drive letter. A disk that already
-    /// has a data partition is left unchanged. If the disk is online, returns when the volume of the partition has arrived.
+    /// Gives an empty disk a GPT and one basic data partition of maximum size, without a drive
+    /// letter. A disk that already has a data partition is left unchanged. If the disk is online,
+    /// returns when the volume of the partition has arrived.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the disk does not exist;
-    /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the disk has contents that are not a partition
-    /// table.
+    /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the disk has contents that
+    /// are not a partition table.
     pub async fn partition_disk(&self, DiskNumber(disk_number): DiskNumber) -> Result<(), Error> {
         self.0.change(v1::PartitionDiskRequest { disk_number }).await.map(drop)
     }

@@ -6,8 +6,9 @@ use api::Request as _;
 use api::volume::v1::GetVolumeIdFromTargetPathRequest;
 use tonic::{Code, Status};
 
-/// The texts with which the csi-proxy written in Go, whose errors have no codes, says that nothing is mounted at a path. Up to
-/// version 1.2, the first one is for a missing path and the second for a directory. Version 1.3 has the others.
+/// The texts with which the csi-proxy written in Go, whose errors have no codes, says that nothing
+/// is mounted at a path. Up to version 1.2, the first one is for a missing path and the second for
+/// a directory. Version 1.3 has the others.
 const NOT_MOUNTED: [&str; 5] = [
     "because it does not exist",
     ").Target, output: , error: <nil>",
@@ -21,8 +22,8 @@ const CALL_NUMBER: &str = "csi-proxy-request-id";
 
 /// A failed call.
 ///
-/// `Display` is one line with the RPC, the message of the node, and the number of the call in the log of csi-proxy if the
-/// daemon sent one. The line contains no password.
+/// `Display` is one line with the RPC, the message of the node, and the number of the call in the
+/// log of csi-proxy if the daemon sent one. The line contains no password.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -32,12 +33,13 @@ pub struct Error {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// The kind of a failure: the gRPC code of the daemon, or the code for a failure to reach the daemon.
+/// The kind of a failure: the gRPC code of the daemon, or the code for a failure to reach the
+/// daemon.
 ///
-/// The csi-proxy written in Go answers every failure with [`Unknown`](Self::Unknown), and only the message has details. One
-/// message is recognized: if nothing is mounted at the path of
-/// [`get_volume_id_from_target_path`](crate::Volume::get_volume_id_from_target_path), the kind is [`NotFound`](Self::NotFound)
-/// whichever csi-proxy answers.
+/// The csi-proxy written in Go answers every failure with [`Unknown`](Self::Unknown), and only the
+/// message has details. One message is recognized: if nothing is mounted at the path of
+/// [`get_volume_id_from_target_path`](crate::Volume::get_volume_id_from_target_path), the kind is
+/// [`NotFound`](Self::NotFound) whichever csi-proxy answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -49,7 +51,8 @@ pub enum ErrorKind {
     AlreadyExists,
     /// The node or the pipe refused access.
     PermissionDenied,
-    /// The node is in a state in which the call cannot succeed; the message says what to do about it.
+    /// The node is in a state in which the call cannot succeed; the message says what to do about
+    /// it.
     FailedPrecondition,
     /// The object is busy with another operation.
     Aborted,
@@ -59,7 +62,8 @@ pub enum ErrorKind {
     DeadlineExceeded,
     /// gRPC itself refused the call, for example because a message is too large.
     ResourceExhausted,
-    /// The daemon could not be reached, is overloaded or stopping, or the connection to it broke during the call.
+    /// The daemon could not be reached, is overloaded or stopping, or the connection to it broke
+    /// during the call.
     Unavailable,
     /// The daemon of the node serves no version of the group that has this RPC.
     Unimplemented,
@@ -70,7 +74,8 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// Creates the error of an RPC with a message of the daemon. Calls return such errors; tests of a driver need them too.
+    /// Creates the error of an RPC with a message of the daemon. Calls return such errors; tests of
+    /// a driver need them too.
     pub fn new(kind: ErrorKind, rpc: &'static str, message: impl Into<String>) -> Self {
         Self { kind, rpc, message: message.into(), call_number: None, source: None }
     }
@@ -94,8 +99,8 @@ impl Error {
         self.kind
     }
 
-    /// The number of the gRPC code, for a node plugin that returns the code of the failed call. With the feature `tonic`, an
-    /// error converts to a `tonic::Status` with this code.
+    /// The number of the gRPC code, for a node plugin that returns the code of the failed call.
+    /// With the feature `tonic`, an error converts to a `tonic::Status` with this code.
     pub fn grpc_code(&self) -> i32 {
         let code = CODES.iter().find(|(kind, _)| *kind == self.kind).map_or(Code::Unknown, |(_, code)| *code);
         code as i32
@@ -116,11 +121,12 @@ impl Error {
         self.call_number
     }
 
-    /// Whether the same call may succeed later without anything being repaired. Every call may be repeated: a change
-    /// that has already been made is left as it is.
+    /// Whether the same call may succeed later without anything being repaired. Every call may be
+    /// repeated: a change that has already been made is left as it is.
     ///
-    /// Kubelet takes the gRPC codes of these kinds to mean that the operation may still be running, so a node plugin can
-    /// return the code of the error unchanged: see [`grpc_code`](Self::grpc_code).
+    /// Kubelet takes the gRPC codes of these kinds to mean that the operation may still be running,
+    /// so a node plugin can return the code of the error unchanged: see
+    /// [`grpc_code`](Self::grpc_code).
     pub fn is_retryable(&self) -> bool {
         use ErrorKind::{Aborted, Cancelled, DeadlineExceeded, ResourceExhausted, Unavailable};
         matches!(self.kind, Aborted | Cancelled | DeadlineExceeded | ResourceExhausted | Unavailable)
@@ -134,8 +140,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// The status for kubelet. Its message lacks the number of the call, which would make a new event of each repetition; the
-/// number is in the metadata.
+/// The status for kubelet. Its message lacks the number of the call, which would make a new event
+/// of each repetition; the number is in the metadata.
 #[cfg(feature = "tonic")]
 impl From<Error> for Status {
     fn from(error: Error) -> Self {

@@ -49,7 +49,8 @@ impl TargetPortal {
 }
 
 impl Iscsi {
-    /// Adds a portal to the portals that the initiator knows. Succeeds if the initiator already knows the portal.
+    /// Adds a portal to the portals that the initiator knows. Succeeds if the initiator already
+    /// knows the portal.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn add_target_portal(&self, portal: &TargetPortal) -> Result<(), Error> {
@@ -89,7 +90,8 @@ impl Iscsi {
         portals.into_iter().map(portal).collect()
     }
 
-    /// Opens a session with the target through the portal. Succeeds if the target is already connected.
+    /// Opens a session with the target through the portal. Succeeds if the target is already
+    /// connected.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn connect_target(
@@ -121,7 +123,8 @@ impl Iscsi {
         self.0.change(v1alpha2::DisconnectTargetRequest { target_portal, iqn }).await.map(drop)
     }
 
-    /// Lists the numbers of the disks of the target. The list is empty if the target is not connected.
+    /// Lists the numbers of the disks of the target. The list is empty if the target is not
+    /// connected.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn get_target_disks(&self, portal: &TargetPortal, iqn: &str) -> Result<Vec<DiskNumber>, Error> {
@@ -136,13 +139,15 @@ impl Iscsi {
         disks.into_iter().map(number).collect()
     }
 
-    /// Sets the secret with which targets authenticate in mutual CHAP. The initiator has one secret for all targets.
+    /// Sets the secret with which targets authenticate in mutual CHAP. The initiator has one secret
+    /// for all targets.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
-    /// [`Unimplemented`](crate::ErrorKind::Unimplemented) if the node does not serve iscsi v1alpha2.
+    /// [`Unimplemented`](crate::ErrorKind::Unimplemented) if the node does not serve iscsi
+    /// v1alpha2.
     pub async fn set_mutual_chap_secret(&self, secret: &str) -> Result<(), Error> {
         let mutual_chap_secret = secret.to_owned();
         self.0.change(v1alpha2::SetMutualChapSecretRequest { mutual_chap_secret }).await.map(drop)

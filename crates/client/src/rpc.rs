@@ -14,7 +14,8 @@ use crate::client::Client;
 use crate::connection::{ConnectionLost, Connections};
 use crate::error::{Error, ErrorKind};
 
-/// How long a call waits by default before each repetition. A service that restarts is back within the sum.
+/// How long a call waits by default before each repetition. A service that restarts is back within
+/// the sum.
 pub(crate) const DELAYS: &[Duration] =
     &[Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1)];
 
@@ -55,7 +56,8 @@ impl Rpc<'_> {
         Failure { may_repeat: kind == ErrorKind::Unavailable, error }
     }
 
-    /// Explains why no version of the RPC is served: no daemon is there, or one that does not have it.
+    /// Explains why no version of the RPC is served: no daemon is there, or one that does not have
+    /// it.
     async fn not_served(self, connections: &Connections) -> Failure {
         let (preferred, _) = self.candidates().next().expect("an RPC has a version");
         let others = GroupVersion::of(self.group).filter(|other| !self.versions.contains(&other.version));
@@ -91,7 +93,8 @@ impl Rpc<'_> {
         }
     }
 
-    /// Converts a status that tonic returned. One with a source is not the daemon's: the connection is lost.
+    /// Converts a status that tonic returned. One with a source is not the daemon's: the connection
+    /// is lost.
     fn failed(self, status: tonic::Status) -> Failure {
         let is_read = self.effect == Effect::Read;
         let Some(source) = std::error::Error::source(&status) else {
@@ -130,7 +133,8 @@ struct Failure {
     may_repeat: bool,
 }
 
-/// Calls `rpc` within the deadline, and repeats it if that is safe and may help. `codec` encodes the request.
+/// Calls `rpc` within the deadline, and repeats it if that is safe and may help. `codec` encodes
+/// the request.
 pub(crate) async fn call<Q: Clone + Send + Sync + 'static, C: Codec<Encode = Q, Decode: Send + Sync + 'static>>(
     client: &Client,
     rpc: Rpc<'_>,
@@ -148,7 +152,8 @@ pub(crate) async fn call<Q: Clone + Send + Sync + 'static, C: Codec<Encode = Q, 
                 Err(failure) => failure,
             };
             let Some((repetitions, delay)) = delays.next() else { return Err(error) };
-            // A daemon that starts opens its pipes one after the other, so a missing one is looked for again.
+            // A daemon that starts opens its pipes one after the other, so a missing one is looked
+            // for again.
             let may_appear = repetitions == 0 && error.kind() == ErrorKind::Unimplemented;
             if !(may_repeat || may_appear) || started.elapsed() + *delay >= deadline {
                 return Err(error);

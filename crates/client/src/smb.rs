@@ -6,24 +6,27 @@ use crate::client::Client;
 use crate::credentials::Credentials;
 use crate::error::Error;
 
-/// SMB global mappings of the node: shares that every user of the node, and so every container, can reach.
+/// SMB global mappings of the node: shares that every user of the node, and so every container, can
+/// reach.
 #[derive(Clone, Debug)]
 pub struct Smb(pub(crate) Client);
 
 impl Smb {
-    /// Maps the share on which `remote_path` lies, `\\host\share` or a path below it, for all users of the node. With a
-    /// `local_path`, creates a link to `remote_path` there, by the rules of
-    /// [`create_symlink`](crate::Filesystem::create_symlink). Without credentials, the share must allow guests.
+    /// Maps the share on which `remote_path` lies, `\\host\share` or a path below it, for all users
+    /// of the node. With a `local_path`, creates a link to `remote_path` there, by the rules of
+    /// [`create_symlink`](crate::Filesystem::create_symlink). Without credentials, the share must
+    /// allow guests.
     ///
-    /// An existing mapping that can be read is reused. A mapping that the server refuses is replaced, with these credentials.
+    /// An existing mapping that can be read is reused. A mapping that the server refuses is
+    /// replaced, with these credentials.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if `remote_path` has no host or no share;
-    /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the server cannot be reached, or if another user
-    /// has mapped the share, since Windows has one user for each share.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if `remote_path` has no host or no
+    /// share; [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the server cannot be
+    /// reached, or if another user has mapped the share, since Windows has one user for each share.
     pub async fn new_smb_global_mapping(
         &self,
         remote_path: &str,

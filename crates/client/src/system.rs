@@ -6,7 +6,8 @@ use api::system::v1alpha1;
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
 
-/// The node itself: its serial number, and its Windows services by their names, which are not their display names.
+/// The node itself: its serial number, and its Windows services by their names, which are not their
+/// display names.
 #[derive(Clone, Debug)]
 pub struct System(pub(crate) Client);
 
@@ -89,7 +90,8 @@ impl System {
         Ok(Service { start_type, status: status(response.status()), display_name: response.display_name })
     }
 
-    /// Starts a service and waits up to 30 seconds until the service runs. Succeeds if the service is already running.
+    /// Starts a service and waits up to 30 seconds until the service runs. Succeeds if the service
+    /// is already running.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
@@ -106,12 +108,14 @@ impl System {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](crate::ErrorKind::NotFound) if the service does not exist; an error if a service that depends on it runs.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the service does not exist; an error if a
+    /// service that depends on it runs.
     pub async fn stop_service(&self, name: &str) -> Result<(), Error> {
         self.0.change(v1alpha1::StopServiceRequest { name: name.to_owned(), force: false }).await.map(drop)
     }
 
-    /// Stops the services that depend on a service, and then this one, as StopService does with `force`.
+    /// Stops the services that depend on a service, and then this one, as StopService does with
+    /// `force`.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///

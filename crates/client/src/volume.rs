@@ -17,7 +17,8 @@ use crate::rpc;
 #[derive(Clone, Debug)]
 pub struct Volume(pub(crate) Client);
 
-/// The GUID path of a volume with the final backslash, `\\?\Volume{...}\`. It is the same after a restart of the node.
+/// The GUID path of a volume with the final backslash, `\\?\Volume{...}\`. It is the same after a
+/// restart of the node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeId(String);
 
@@ -50,8 +51,9 @@ pub struct VolumeStats {
 }
 
 impl Volume {
-    /// Lists the volumes on the disk or on one of its partitions, the data volume first. If a partition is new, waits until
-    /// its volume arrives. The list is never empty, except from the csi-proxy written in Go.
+    /// Lists the volumes on the disk or on one of its partitions, the data volume first. If a
+    /// partition is new, waits until its volume arrives. The list is never empty, except from the
+    /// csi-proxy written in Go.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     ///
@@ -80,29 +82,31 @@ impl Volume {
         Ok(response.formatted)
     }
 
-    /// Formats the volume with NTFS, or as the flags of csi-proxy say. A volume that already has such a file system is left
-    /// unchanged.
+    /// Formats the volume with NTFS, or as the flags of csi-proxy say. A volume that already has
+    /// such a file system is left unchanged.
     ///
-    /// The csi-proxy written in Go formats every volume, also a formatted one. If it may serve the node, call
-    /// [`is_volume_formatted`](Self::is_volume_formatted) first.
+    /// The csi-proxy written in Go formats every volume, also a formatted one. If it may serve the
+    /// node, call [`is_volume_formatted`](Self::is_volume_formatted) first.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
-    /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the volume has another file system.
+    /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the volume has another file
+    /// system.
     pub async fn format_volume(&self, volume_id: &VolumeId) -> Result<(), Error> {
         self.0.change(v1::FormatVolumeRequest { volume_id: volume_id.0.clone() }).await.map(drop)
     }
 
-    /// Mounts the volume at an existing, empty directory. Succeeds if the volume is already mounted there, and replaces a
-    /// mount point whose volume no longer exists.
+    /// Mounts the volume at an existing, empty directory. Succeeds if the volume is already mounted
+    /// there, and replaces a mount point whose volume no longer exists.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
-    /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the directory is not empty or has another volume.
+    /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the directory is not empty
+    /// or has another volume.
     pub async fn mount_volume(&self, volume_id: &VolumeId, target_path: &str) -> Result<(), Error> {
         let (volume_id, target_path) = (volume_id.0.clone(), target_path.to_owned());
         self.0.change(v1::MountVolumeRequest { volume_id, target_path }).await.map(drop)
@@ -114,21 +118,23 @@ impl Volume {
     ///
     /// # Errors
     ///
-    /// An error if nothing is mounted there, or if flushing fails. If flushing fails, the volume stays mounted.
+    /// An error if nothing is mounted there, or if flushing fails. If flushing fails, the volume
+    /// stays mounted.
     pub async fn unmount_volume(&self, volume_id: &VolumeId, target_path: &str) -> Result<(), Error> {
         let (volume_id, target_path) = (volume_id.0.clone(), target_path.to_owned());
         self.0.change(v1::UnmountVolumeRequest { volume_id, target_path }).await.map(drop)
     }
 
-    /// Grows the volume to `size_bytes`, or as far as its disk allows if that is `None`. Succeeds without a change if the
-    /// volume already has the size or more. A disk that has grown needs no [`rescan`](crate::Disk::rescan) first.
+    /// Grows the volume to `size_bytes`, or as far as its disk allows if that is `None`. Succeeds
+    /// without a change if the volume already has the size or more. A disk that has grown needs no
+    /// [`rescan`](crate::Disk::rescan) first.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if the size exceeds [`i64::MAX`], which the wire cannot
-    /// carry; an error if the disk has too little room.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if the size exceeds [`i64::MAX`],
+    /// which the wire cannot carry; an error if the disk has too little room.
     pub async fn resize_volume(&self, volume_id: &VolumeId, size_bytes: Option<NonZeroU64>) -> Result<(), Error> {
         let size_bytes = size_bytes.map_or(0, NonZeroU64::get);
         let size_bytes = size_bytes.try_into().map_err(|_| {
@@ -161,21 +167,23 @@ impl Volume {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](crate::ErrorKind::NotFound) if nothing is mounted there, whether the path is missing or a plain
-    /// directory.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if nothing is mounted there, whether the path is
+    /// missing or a plain directory.
     pub async fn get_volume_id_from_target_path(&self, target_path: &str) -> Result<VolumeId, Error> {
         let target_path = target_path.to_owned();
         let response = self.0.read(v1::GetVolumeIdFromTargetPathRequest { target_path }).await?;
         Ok(VolumeId(response.volume_id))
     }
 
-    /// Returns the volume on which the path lies, whether it is mounted at the path or above it. Links are followed.
+    /// Returns the volume on which the path lies, whether it is mounted at the path or above it.
+    /// Links are followed.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     ///
     /// # Errors
     ///
-    /// [`Unimplemented`](crate::ErrorKind::Unimplemented) if the node does not serve volume v2alpha1.
+    /// [`Unimplemented`](crate::ErrorKind::Unimplemented) if the node does not serve volume
+    /// v2alpha1.
     pub async fn get_closest_volume_id_from_target_path(&self, target_path: &str) -> Result<VolumeId, Error> {
         let target_path = target_path.to_owned();
         let response = self.0.read(v2alpha1::GetClosestVolumeIdFromTargetPathRequest { target_path }).await?;

@@ -1,4 +1,5 @@
-//! The resources of the Windows programs: the version, which Explorer, `Get-Item` and inventories show, and the manifest.
+//! The resources of the Windows programs: the version, which Explorer, `Get-Item` and inventories
+//! show, and the manifest.
 //!
 //! The build scripts of `csi-proxy` and `csi-proxyctl` compile this file.
 
@@ -24,8 +25,8 @@ pub(crate) fn add(name: &str, version: &str) -> Result<(), Box<dyn Error>> {
             .set_manifest_file(MANIFEST)
             .compile()?;
         if env::var("CARGO_CFG_TARGET_ENV")? == "msvc" {
-            // Windows looks for the DLLs that the program imports in System32 alone. For DLLs that it loads later, see
-            // `limit_dll_search`. Other linkers cannot set this.
+            // Windows looks for the DLLs that the program imports in System32 alone. For DLLs that
+            // it loads later, see `limit_dll_search`. Other linkers cannot set this.
             println!("cargo:rustc-link-arg-bins=/DEPENDENTLOADFLAG:0x800");
         }
     }

@@ -10,7 +10,8 @@ use crate::service::Task;
 /// A command of `csi-proxy`.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Serve. A command line without a command means this, because that is how nodes start csi-proxy.
+    /// Serve. A command line without a command means this, because that is how nodes start
+    /// csi-proxy.
     Serve(Box<Flags>),
     /// Manage the Windows service.
     Service(Task),

@@ -1,7 +1,7 @@
 //! The command `doctor`: examines the node and prints what it finds.
 //!
-//! The crate `doctor` makes the findings. Here are the command's flags, the settings of the daemon that it examines, and the
-//! exit code.
+//! The crate `doctor` makes the findings. Here are the command's flags, the settings of the daemon
+//! that it examines, and the exit code.
 
 mod flags;
 
@@ -52,8 +52,9 @@ impl Doctor {
         }
     }
 
-    /// Runs the command on the node that `node` returns, writes the result to `out`, and returns the exit code: 0 if
-    /// nothing is wrong, 1 for a problem or difference, 2 if the node could not be examined.
+    /// Runs the command on the node that `node` returns, writes the result to `out`, and returns
+    /// the exit code: 0 if nothing is wrong, 1 for a problem or difference, 2 if the node could not
+    /// be examined.
     pub fn run(
         self,
         program: &'static Program<DoctorFlags>,
@@ -105,8 +106,8 @@ fn examine(
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(FOUND) })
 }
 
-/// Adds the flags of the installed service, which the given flags override. Ignores flags of the service that cannot be parsed:
-/// they may be those of another version.
+/// Adds the flags of the installed service, which the given flags override. Ignores flags of the
+/// service that cannot be parsed: they may be those of another version.
 fn with_flags_of_service(
     program: &Program<DoctorFlags>,
     words: &[String],
@@ -119,15 +120,16 @@ fn with_flags_of_service(
     program.parse(of_service.chain(words.iter().cloned())).unwrap_or(flags)
 }
 
-/// Splits the command line of a service into its program, which may have blanks without quotation marks, and the words after it.
+/// Splits the command line of a service into its program, which may have blanks without quotation
+/// marks, and the words after it.
 pub(crate) fn program_and_flags(line: &str) -> (&str, Vec<String>) {
     let program = program_of(line);
     let (_, flags) = line.split_once(program).unwrap_or_default();
     (program, words_of(flags.trim_start_matches('"')))
 }
 
-/// Splits a text at blanks outside of quotation marks, as the C runtime does. Does not recognize escaped quotation marks, which
-/// no flag of csi-proxy contains.
+/// Splits a text at blanks outside of quotation marks, as the C runtime does. Does not recognize
+/// escaped quotation marks, which no flag of csi-proxy contains.
 fn words_of(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = None;

@@ -1,9 +1,10 @@
-//! The flags that every program which serves takes, in Go's spelling: `-name=value`, `-name value`, `--name`,
-//! `-switch`, `-switch=false`.
+//! The flags that every program which serves takes, in Go's spelling: `-name=value`, `-name value`,
+//! `--name`, `-switch`, `-switch=false`.
 //!
-//! Nodes start csi-proxy with command lines that were written for a Go program, so [`parser`] reads them exactly as
-//! Go's `flag` package does. The flags are data, in [`TABLE`]; the parser, [`help`], [`markdown`] and the tests follow
-//! from it. A program's own flags are a second table of the same kind: see [`Program`](crate::program::Program).
+//! Nodes start csi-proxy with command lines that were written for a Go program, so [`parser`] reads
+//! them exactly as Go's `flag` package does. The flags are data, in [`TABLE`]; the parser,
+//! [`help`], [`markdown`] and the tests follow from it. A program's own flags are a second table of
+//! the same kind: see [`Program`](crate::program::Program).
 
 pub mod help;
 pub mod markdown;
@@ -104,7 +105,8 @@ pub struct ShownFlags {
 }
 
 impl ShownFlags {
-    /// Returns the flags that were given as one line. A flag with a blank or an apostrophe is quoted as in `PowerShell`.
+    /// Returns the flags that were given as one line. A flag with a blank or an apostrophe is
+    /// quoted as in `PowerShell`.
     pub fn command_line(&self) -> String {
         let quoted = |flag: &String| {
             if flag.contains([' ', '\'']) { format!("'{}'", flag.replace('\'', "''")) } else { flag.clone() }
@@ -140,14 +142,16 @@ pub struct LogFlags {
     pub megabytes: usize,
     /// The folder of the log file, if only that is known.
     pub folder: Option<PathBuf>,
-    /// The least level of lines that are also written to standard error when the log goes to a file alone; `None` for no line.
+    /// The least level of lines that are also written to standard error when the log goes to a file
+    /// alone; `None` for no line.
     pub stderr_threshold: Option<Level>,
     /// Write each line as a JSON object.
     pub is_json: bool,
 }
 
 impl LogFlags {
-    /// Returns the log file, if there is one. As in klog, the folder alone has no effect with `-logtostderr`.
+    /// Returns the log file, if there is one. As in klog, the folder alone has no effect with
+    /// `-logtostderr`.
     fn file_in_folder(&self, program: &str) -> Option<PathBuf> {
         let folder = self.folder.as_ref().filter(|_| !self.to_stderr);
         self.file.clone().or_else(|| folder.map(|folder| folder.join(format!("{program}.log"))))

@@ -1,8 +1,9 @@
 //! The HTTP server for metrics and status. [`Pages`] has the answers.
 //!
-//! Any client that reaches the address may connect. A connection is therefore closed after one request or
-//! `CONNECTION_TIME`. At the limit on connections, a new connection closes the oldest connection of the client address that has
-//! the most. A client that sends its request at once is answered before that, unless its own address floods the server.
+//! Any client that reaches the address may connect. A connection is therefore closed after one
+//! request or `CONNECTION_TIME`. At the limit on connections, a new connection closes the oldest
+//! connection of the client address that has the most. A client that sends its request at once is
+//! answered before that, unless its own address floods the server.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -43,7 +44,8 @@ pub struct HttpListener {
 }
 
 impl HttpListener {
-    /// Listens at each address, and at 127.0.0.1 on each of their ports: only there can clients read the status pages.
+    /// Listens at each address, and at 127.0.0.1 on each of their ports: only there can clients
+    /// read the status pages.
     pub async fn bind_all(addresses: &[String]) -> io::Result<Vec<Self>> {
         let mut listeners: Vec<Self> = Vec::new();
         for address in addresses {
@@ -100,7 +102,8 @@ impl HttpListener {
     }
 }
 
-/// If [`MAX_CONNECTIONS`] are open, closes the oldest connection of the client address that has the most.
+/// If [`MAX_CONNECTIONS`] are open, closes the oldest connection of the client address that has the
+/// most.
 fn close_one_at_limit(open: &mut VecDeque<(IpAddr, AbortHandle)>) {
     open.retain(|(_, connection)| !connection.is_finished());
     if open.len() < MAX_CONNECTIONS {

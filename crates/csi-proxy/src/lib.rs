@@ -1,8 +1,8 @@
 //! The daemon as a library: flags, log, metrics, serving, `doctor` and the Windows service.
 //!
-//! Two programs are made of it. `csi-proxy` serves the Windows node that it runs on, on named pipes ([`platform`]);
-//! `csi-proxy-sim` serves a simulated node. [`serve`] takes any [`Backend`](serve::Backend) on any
-//! [`Endpoints`](serve::Endpoints).
+//! Two programs are made of it. `csi-proxy` serves the Windows node that it runs on, on named pipes
+//! ([`platform`]); `csi-proxy-sim` serves a simulated node. [`serve`] takes any
+//! [`Backend`](serve::Backend) on any [`Endpoints`](serve::Endpoints).
 
 pub mod command;
 pub mod doctor;

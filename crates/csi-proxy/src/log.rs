@@ -1,7 +1,7 @@
 //! The log: lines of text or JSON on standard error, in a file, or both, as klog's flags choose.
 //!
-//! Clients cause most lines and parts of their text. Therefore the size of all files and the lines of a minute are limited, and
-//! characters that could make a text read as another are escaped.
+//! Clients cause most lines and parts of their text. Therefore the size of all files and the lines
+//! of a minute are limited, and characters that could make a text read as another are escaped.
 
 mod json;
 mod line;
@@ -37,7 +37,8 @@ static RATE: LazyLock<RateLimit> = LazyLock::new(RateLimit::default);
 
 /// Starts logging. Fails if logging has already been started in this process.
 pub fn start(flags: &LogFlags) -> io::Result<()> {
-    // klog ignores -log_file unless -logtostderr=false is given too. A user who names a file expects it to be written.
+    // klog ignores -log_file unless -logtostderr=false is given too. A user who names a file
+    // expects it to be written.
     let layer = if let Some(path) = flags.file.as_deref() {
         let file = open(path, flags.megabytes)
             .map_err(|error| io::Error::new(error.kind(), format!("cannot log to {}: {error}", path.display())))?;
@@ -109,7 +110,8 @@ pub(crate) async fn report_dropped() {
     RATE.report().await;
 }
 
-/// Logs how many lines have been dropped since the last report. Called at the end, when no more lines are expected.
+/// Logs how many lines have been dropped since the last report. Called at the end, when no more
+/// lines are expected.
 pub(crate) fn report_dropped_at_end() {
     RATE.report_once();
 }

@@ -1,4 +1,5 @@
-//! The daemon `csi-proxy`: serves the Windows node that it runs on, or runs the command in its first argument.
+//! The daemon `csi-proxy`: serves the Windows node that it runs on, or runs the command in its
+//! first argument.
 
 use std::error::Error;
 use std::io::Write;

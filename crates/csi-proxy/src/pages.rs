@@ -1,9 +1,11 @@
-//! The pages of the HTTP server. `/metrics`, `/healthz` and `/readyz` are for every client; `/statusz` and `/flagz`, which
-//! components of Kubernetes have too, and `/`, the status in a browser, only for clients on the node itself.
+//! The pages of the HTTP server. `/metrics`, `/healthz` and `/readyz` are for every client;
+//! `/statusz` and `/flagz`, which components of Kubernetes have too, and `/`, the status in a
+//! browser, only for clients on the node itself.
 //!
-//! `/metrics` has only counts and durations. The status pages name paths, volumes and servers, so `pages/access.rs` decides who
-//! may read them. No page names a user or contains a secret, changes anything, or asks Windows: a device that hangs must not
-//! make the status hang. `csi-proxy doctor` shows the disks and volumes.
+//! `/metrics` has only counts and durations. The status pages name paths, volumes and servers, so
+//! `pages/access.rs` decides who may read them. No page names a user or contains a secret, changes
+//! anything, or asks Windows: a device that hangs must not make the status hang. `csi-proxy doctor`
+//! shows the disks and volumes.
 
 mod access;
 mod html;
@@ -37,8 +39,8 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 const JSON: &str = "application/json";
 
-/// Headers that forbid a browser to store a page, to load or run anything for it, to guess its type, and to show it inside
-/// another page.
+/// Headers that forbid a browser to store a page, to load or run anything for it, to guess its
+/// type, and to show it inside another page.
 const BROWSER: [(HeaderName, &str); 5] = [
     (CACHE_CONTROL, "no-store"),
     (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"),
@@ -81,7 +83,8 @@ struct ProgramStatus<'a> {
 }
 
 impl Pages {
-    /// Creates the pages of the program that was started with `flags` and serves `system` at `location`.
+    /// Creates the pages of the program that was started with `flags` and serves `system` at
+    /// `location`.
     pub fn new(flags: &Flags, system: &str, location: &Location, metrics: Arc<Metrics>) -> Self {
         let served = GROUP_VERSIONS.iter().filter(|row| flags.api_groups.contains(&row.group)).map(|row| row.service);
         let mut started_text = String::new();

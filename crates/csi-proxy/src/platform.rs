@@ -1,7 +1,8 @@
-//! What differs by operating system: the node that the daemon serves and the Windows service, this process's own resources,
-//! and the signals to stop.
+//! What differs by operating system: the node that the daemon serves and the Windows service, this
+//! process's own resources, and the signals to stop.
 //!
-//! csi-proxy-sim runs on every system. csi-proxy needs Windows: on other systems its commands fail and name csi-proxy-sim.
+//! csi-proxy-sim runs on every system. csi-proxy needs Windows: on other systems its commands fail
+//! and name csi-proxy-sim.
 
 #[cfg(windows)]
 #[path = "platform/windows/node.rs"]
@@ -13,7 +14,8 @@ mod imp;
 
 pub use imp::*;
 
-/// The resources that this process uses, for its metrics. `None`: the system does not report the value.
+/// The resources that this process uses, for its metrics. `None`: the system does not report the
+/// value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Resources {
     /// The processor time used so far, in seconds.

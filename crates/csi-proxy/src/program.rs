@@ -15,7 +15,8 @@ const FAILED: u8 = 1;
 /// The exit code of Go programs for a command line that cannot be parsed.
 const USAGE: u8 = 2;
 
-/// A program: its name, its help, and the flags that only this program has. `T` has the values of all of its flags.
+/// A program: its name, its help, and the flags that only this program has. `T` has the values of
+/// all of its flags.
 pub struct Program<T: 'static> {
     /// The name that users type.
     pub name: &'static str,
@@ -66,8 +67,8 @@ pub static CSI_PROXY: Program<Flags> = Program {
 };
 
 impl<T> Program<T> {
-    /// Parses this process's command line, runs the command, and returns the exit code: that of `run`, 1 if the command failed,
-    /// or 2 if the command line cannot be parsed.
+    /// Parses this process's command line, runs the command, and returns the exit code: that of
+    /// `run`, 1 if the command failed, or 2 if the command line cannot be parsed.
     pub fn main<C>(
         &self,
         parse: impl FnOnce(Vec<String>) -> Result<C, CommandError>,

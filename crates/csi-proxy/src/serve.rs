@@ -24,17 +24,20 @@ use crate::log;
 use crate::pages::Pages;
 use crate::platform::{StopSignals, raise_open_files};
 
-/// Threads for blocking work other than storage operations: the runtime's own, such as resolving host names.
+/// Threads for blocking work other than storage operations: the runtime's own, such as resolving
+/// host names.
 const OTHER_THREADS: usize = 16;
 
-/// The minimum number of threads for asynchronous work. Reads of local files run on these threads too; if a disk no longer
-/// answers, all threads except one may hang.
+/// The minimum number of threads for asynchronous work. Reads of local files run on these threads
+/// too; if a disk no longer answers, all threads except one may hang.
 const LEAST_WORKERS: usize = 4;
 
-/// How long calls may drain in a HostProcess container. Windows ends its processes 5 seconds after telling them to stop.
+/// How long calls may drain in a HostProcess container. Windows ends its processes 5 seconds after
+/// telling them to stop.
 const CONTAINER_DRAIN: Duration = Duration::from_secs(4);
 
-/// Descriptors that are not for connections: endpoints, evicted connections that have not closed, metrics, the log.
+/// Descriptors that are not for connections: endpoints, evicted connections that have not closed,
+/// metrics, the log.
 const OTHER_DESCRIPTORS: usize = 256;
 
 /// A node to serve.
@@ -53,7 +56,8 @@ impl fmt::Debug for Backend {
     }
 }
 
-/// A location for endpoints. Nothing is open yet: the daemon opens all endpoints at once, shortly before it serves.
+/// A location for endpoints. Nothing is open yet: the daemon opens all endpoints at once, shortly
+/// before it serves.
 #[derive(Debug)]
 pub struct Endpoints<B> {
     /// Where clients find the endpoints.
@@ -71,8 +75,8 @@ pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     builder.enable_all().worker_threads(workers).max_blocking_threads(BLOCKING_THREADS + OTHER_THREADS).build()
 }
 
-/// Starts the log, announces the endpoints on `out`, and serves until a signal to stop arrives and the running calls have
-/// finished. A second signal stops at once.
+/// Starts the log, announces the endpoints on `out`, and serves until a signal to stop arrives and
+/// the running calls have finished. A second signal stops at once.
 pub fn console<L: Listener>(
     flags: &Flags,
     backend: Backend,
@@ -87,8 +91,8 @@ pub fn console<L: Listener>(
     served
 }
 
-/// Announces the endpoints on `out`, and serves until a signal to stop, as [`console`] does. Calls `ready` when all endpoints are
-/// open.
+/// Announces the endpoints on `out`, and serves until a signal to stop, as [`console`] does. Calls
+/// `ready` when all endpoints are open.
 pub async fn until_signalled<L: Listener>(
     flags: &Flags,
     backend: Backend,
@@ -105,7 +109,8 @@ pub async fn until_signalled<L: Listener>(
     }
 }
 
-/// Serves until `stop`, and returns when the running calls have finished. Calls `ready` when all endpoints are open.
+/// Serves until `stop`, and returns when the running calls have finished. Calls `ready` when all
+/// endpoints are open.
 pub async fn until<L: Listener>(
     flags: &Flags,
     backend: Backend,
@@ -176,10 +181,11 @@ fn limits(flags: &Flags) -> Limits {
     }
 }
 
-/// Returns the limit on connections: the value of the flag, if the system allows as many open files.
+/// Returns the limit on connections: the value of the flag, if the system allows as many open
+/// files.
 ///
-/// A connection over a Unix socket is a descriptor. With fewer descriptors than connections, accepting would fail while idle
-/// connections, which could be evicted, hold all of them.
+/// A connection over a Unix socket is a descriptor. With fewer descriptors than connections,
+/// accepting would fail while idle connections, which could be evicted, hold all of them.
 fn connections(wanted: usize) -> usize {
     let limit = raise_open_files(wanted.saturating_add(OTHER_DESCRIPTORS));
     let room = limit.map_or(wanted, |limit| room_within(limit, wanted));
@@ -215,7 +221,8 @@ fn warn(flags: &Flags) {
     }
 }
 
-/// Returns whether this process runs in a HostProcess container, where every process has this environment variable.
+/// Returns whether this process runs in a HostProcess container, where every process has this
+/// environment variable.
 /// <https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/>
 pub(crate) fn is_in_host_process_container() -> bool {
     env::var_os("CONTAINER_SANDBOX_MOUNT_POINT").is_some()

@@ -32,7 +32,8 @@ pub enum Task {
 pub struct Installation {
     /// The flags that the service is started with.
     pub arguments: Vec<String>,
-    /// Refuse to install, or to change the flags, if ordinary users may replace the program or its log, instead of warning.
+    /// Refuse to install, or to change the flags, if ordinary users may replace the program or its
+    /// log, instead of warning.
     pub require_safe_folders: bool,
 }
 
@@ -50,18 +51,20 @@ impl Task {
 }
 
 impl Installation {
-    /// Refuses flags that the service could not parse when it starts, where no user would see its error.
+    /// Refuses flags that the service could not parse when it starts, where no user would see its
+    /// error.
     fn parse(command: &'static str, words: Vec<String>) -> Result<Self, CommandError> {
         let flags = CSI_PROXY.parse(words.iter().cloned()).map_err(CommandError::Flags)?;
         no_more(command, flags.rest.into_iter())?;
-        // This flag concerns the installation only. The Go program must be able to parse the command line of the service.
+        // This flag concerns the installation only. The Go program must be able to parse the
+        // command line of the service.
         let arguments = words.into_iter().filter(|word| name_of_flag(word) != Some(REQUIRE_SAFE_FOLDERS)).collect();
         Ok(Self { arguments, require_safe_folders: flags.require_safe_folders })
     }
 }
 
-/// Waits until the daemon has stopped. Meanwhile calls `report` with 1, 2, ..., at once and after each `interval`. A report that
-/// fails does not end the drain.
+/// Waits until the daemon has stopped. Meanwhile calls `report` with 1, 2, ..., at once and after
+/// each `interval`. A report that fails does not end the drain.
 pub async fn report_until_stopped<T>(
     stopped: impl Future<Output = T>,
     interval: Duration,

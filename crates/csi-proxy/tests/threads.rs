@@ -1,5 +1,5 @@
-//! How many threads the daemon's runtime keeps. This is a test binary by itself because it counts the threads of its whole
-//! process.
+//! How many threads the daemon's runtime keeps. This is a test binary by itself because it counts
+//! the threads of its whole process.
 #![cfg(target_os = "linux")]
 
 use std::fs;

@@ -59,8 +59,8 @@ pub fn parse(command: Command, arguments: impl Iterator<Item = OsString>) -> Res
     })
 }
 
-/// Returns a program without its commands: with the flags for the connection, and the exit codes in its help. `timeout`
-/// describes the default of `--timeout`.
+/// Returns a program without its commands: with the flags for the connection, and the exit codes in
+/// its help. `timeout` describes the default of `--timeout`.
 pub fn program(name: &'static str, timeout: &'static str) -> Command {
     let mut exit_codes = "Exit codes:\n".to_owned();
     for (code, meaning) in exit::MEANINGS {

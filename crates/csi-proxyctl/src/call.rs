@@ -157,7 +157,8 @@ pub(crate) async fn call(session: &Session, choice: Choice, request: &Value) -> 
     let encoded = with_progress(name, call).await?;
     let options = SerializeOptions::new().use_proto_field_name(true).stringify_64_bit_integers(false);
     let mut response = rpc.response_json(&encoded, options).map_err(Failure::response)?;
-    // Before 1.0, some responses have a field for an error. Only the csi-proxy written in Go fills it.
+    // Before 1.0, some responses have a field for an error. Only the csi-proxy written in Go fills
+    // it.
     match response.as_object_mut().and_then(|fields: &mut Map<String, Value>| fields.remove("error")) {
         Some(Value::String(error)) if !error.is_empty() => Err(Failure::response(format!("{name} failed: {error}"))),
         _ => Ok(response),

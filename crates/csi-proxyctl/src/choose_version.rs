@@ -1,8 +1,9 @@
 //! Which version of a group a command calls.
 //!
-//! A command names an RPC, and perhaps a version. [`Choice::candidates`] has the versions that the command accepts: the
-//! given version, or all versions in which the RPC has the same messages, the preferred version first. The client calls
-//! the first of them that the node serves (`attempt` in `crates/client/src/rpc.rs`).
+//! A command names an RPC, and perhaps a version. [`Choice::candidates`] has the versions that the
+//! command accepts: the given version, or all versions in which the RPC has the same messages, the
+//! preferred version first. The client calls the first of them that the node serves (`attempt` in
+//! `crates/client/src/rpc.rs`).
 
 use api::{GROUP_VERSIONS, Group, GroupVersion, Rpc};
 
@@ -42,7 +43,8 @@ pub(crate) fn versions_of(
     })
 }
 
-/// Chooses the version for the command of an operation. `api_version` is the value of `--api-version`.
+/// Chooses the version for the command of an operation. `api_version` is the value of
+/// `--api-version`.
 pub(crate) fn for_operation(group: Group, newest_name: &str, api_version: Option<&str>) -> Result<Choice, Failure> {
     let mut versions = versions_of(group, newest_name);
     let Some(asked) = api_version else {
@@ -61,8 +63,9 @@ pub(crate) fn version_names(group: Group, newest_name: &str) -> String {
     versions_of(group, newest_name).map(|(version, _)| version.version).collect::<Vec<_>>().join(", ")
 }
 
-/// Chooses the version for `call`: `target` is `GROUP/VERSION/RPC`, or `GROUP/RPC` or `RPC` for the preferred version that
-/// has the RPC, or a version with the same messages. No two groups have an RPC of the same name.
+/// Chooses the version for `call`: `target` is `GROUP/VERSION/RPC`, or `GROUP/RPC` or `RPC` for the
+/// preferred version that has the RPC, or a version with the same messages. No two groups have an
+/// RPC of the same name.
 pub(crate) fn for_call(target: &str) -> Result<Choice, Failure> {
     let parts: Vec<&str> = target.split('/').collect();
     let (group, version, rpc) = match parts[..] {
@@ -84,7 +87,8 @@ pub(crate) fn for_call(target: &str) -> Result<Choice, Failure> {
     Ok(if version.is_some() { Choice::pinned(row, rpc) } else { Choice::flexible(row, rpc) })
 }
 
-/// Returns the value of `--api-version` before the command line is parsed, since it determines the flags.
+/// Returns the value of `--api-version` before the command line is parsed, since it determines the
+/// flags.
 pub(crate) fn api_version(arguments: impl Iterator<Item = String>) -> Option<String> {
     let mut arguments = arguments.skip(1).take_while(|argument| argument != "--");
     while let Some(argument) = arguments.next() {

@@ -33,7 +33,8 @@ pub(crate) fn run(matches: &ArgMatches, mut program: Command) -> Result<(), Fail
     clap_complete::generate(shell, &mut program, "csi-proxyctl", &mut script);
     let mut script = String::from_utf8(script).expect("a script is UTF-8");
     match shell {
-        // A name with a hyphen is spelled in two ways: <https://github.com/clap-rs/clap/issues/6421>.
+        // A name with a hyphen is spelled in two ways:
+        // <https://github.com/clap-rs/clap/issues/6421>.
         Shell::Bash => script = script.replace("csi__subcmd__proxyctl", "csi__proxyctl"),
         // The script for PowerShell has only commands and flags, not the values of arguments.
         Shell::PowerShell => {

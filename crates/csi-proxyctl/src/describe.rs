@@ -1,4 +1,5 @@
-//! `describe`: all that csi-proxy knows of one disk and its volumes, which may be given by a volume or a mount point.
+//! `describe`: all that csi-proxy knows of one disk and its volumes, which may be given by a volume
+//! or a mount point.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;

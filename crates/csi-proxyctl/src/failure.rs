@@ -131,7 +131,8 @@ impl Failure {
                 if message.starts_with("nothing serves ") {
                     return message.to_owned();
                 }
-                // The messages of csi-proxy name the object. The message of a call without an answer does not.
+                // The messages of csi-proxy name the object. The message of a call without an
+                // answer does not.
                 let object = object.as_ref().filter(|object| !message.contains(*object));
                 let object = object.map(|object| format!(" for {object}")).unwrap_or_default();
                 format!("{rpc}{object} failed: {message}")
@@ -209,7 +210,8 @@ pub(crate) fn restart(endpoints: &Endpoints) -> &'static str {
     }
 }
 
-/// Returns what to do if no pipe answers. A HostProcess container sees the pipes of its node, and csi-proxy probably runs in one.
+/// Returns what to do if no pipe answers. A HostProcess container sees the pipes of its node, and
+/// csi-proxy probably runs in one.
 fn unserved_pipes(is_in_host_process_container: bool) -> [&'static str; 2] {
     if is_in_host_process_container {
         return [

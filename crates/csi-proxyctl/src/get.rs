@@ -24,10 +24,11 @@ use crate::table::{self, Column};
 use crate::watch::{clock, interval, interval_arg, watch};
 
 const WATCH: &str = "watch";
-/// How long a call may take by default: one disk that does not answer must not delay the table of the others for long.
+/// How long a call may take by default: one disk that does not answer must not delay the table of
+/// the others for long.
 pub(crate) const LIMIT: &str = "10s";
-/// How many objects are asked at the same time, so that several that do not answer cost the time of one. The node gives one
-/// client more threads than this.
+/// How many objects are asked at the same time, so that several that do not answer cost the time of
+/// one. The node gives one client more threads than this.
 const AT_ONCE: usize = 8;
 
 /// The objects that the node has.
@@ -104,7 +105,8 @@ fn with_common_flags(command: Command) -> Command {
         .arg(interval_arg().requires(WATCH))
 }
 
-/// Refuses a time right after `--watch`, which would be taken for what to show, such as the number of a disk.
+/// Refuses a time right after `--watch`, which would be taken for what to show, such as the number
+/// of a disk.
 fn check_watch(arguments: impl Iterator<Item = String>) -> Result<(), Failure> {
     let mut arguments = arguments.skip_while(|argument| !["-w", "--watch"].contains(&argument.as_str()));
     match arguments.nth(1) {
@@ -164,7 +166,8 @@ pub(crate) fn all_reported(problems: Vec<Failure>, session: &Session) -> Result<
     Err(first)
 }
 
-/// Returns the text before an output of `--watch`. On a terminal, an output replaces the previous one.
+/// Returns the text before an output of `--watch`. On a terminal, an output replaces the previous
+/// one.
 fn separator(format: Format, is_first: bool) -> String {
     match format {
         Format::Table { .. } if table::terminal_width().is_none() => {

@@ -1,7 +1,8 @@
-//! The parts of `csi-proxyctl`, the administrator's tool for csi-proxy: it shows what a node has, and calls any RPC of its
-//! csi-proxy.
+//! The parts of `csi-proxyctl`, the administrator's tool for csi-proxy: it shows what a node has,
+//! and calls any RPC of its csi-proxy.
 //!
-//! It is a client like a CSI driver: it opens the same pipes and reads nothing of the node by itself.
+//! It is a client like a CSI driver: it opens the same pipes and reads nothing of the node by
+//! itself.
 //!
 //! The public modules are for the command line of `csi-proxy-sim ctl`, which has the same form.
 

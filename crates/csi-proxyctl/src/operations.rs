@@ -1,5 +1,5 @@
-//! The operations: a command for each RPC. Its help is the comment of the RPC in the `api.proto`, and its flags are the
-//! fields of the request.
+//! The operations: a command for each RPC. Its help is the comment of the RPC in the `api.proto`,
+//! and its flags are the fields of the request.
 
 use std::collections::BTreeSet;
 
@@ -24,16 +24,16 @@ fn operations(group: Group) -> Vec<&'static str> {
     names
 }
 
-/// Returns the name of the command: the RPC without the noun of its group, and without what it is found by, such as
-/// `get-id` for `GetVolumeIDFromTargetPath`.
+/// Returns the name of the command: the RPC without the noun of its group, and without what it is
+/// found by, such as `get-id` for `GetVolumeIDFromTargetPath`.
 fn command_name(group: Group, rpc: &str) -> String {
     let rpc = rpc.split("From").next().unwrap_or(rpc).replace("IDs", "Ids").to_kebab_case();
     let words: Vec<&str> = rpc.split('-').filter(|word| word.trim_end_matches('s') != group.name()).collect();
     words.join("-")
 }
 
-/// Returns the command of a group, which has a command for each operation. The flags are those of `api_version`, if that
-/// version has the operation.
+/// Returns the command of a group, which has a command for each operation. The flags are those of
+/// `api_version`, if that version has the operation.
 pub(crate) fn group_command(group: Group, api_version: Option<&str>) -> Command {
     let preferred = GroupVersion::of(group).next().expect("each group has a version");
     let (about, more) = summary_and_rest(&dynamic_client::service_comment(preferred));

@@ -24,7 +24,8 @@ impl Form {
     }
 }
 
-/// Writes a response. Without a form, it is YAML; an empty response is `done` on a terminal, and nothing elsewhere.
+/// Writes a response. Without a form, it is YAML; an empty response is `done` on a terminal, and
+/// nothing elsewhere.
 pub fn show(response: &Value, form: Option<Form>) -> io::Result<()> {
     let is_empty = response.as_object().is_none_or(serde_json::Map::is_empty);
     if form.is_none() && is_empty {
@@ -36,7 +37,8 @@ pub fn show(response: &Value, form: Option<Form>) -> io::Result<()> {
     write!(anstream::stdout(), "{}", form.unwrap_or(Form::Yaml).text(response))
 }
 
-/// Returns the value as JSON of several lines. Characters that could make the text read as another are escaped.
+/// Returns the value as JSON of several lines. Characters that could make the text read as another
+/// are escaped.
 fn json(value: &Value) -> String {
     let text = escaped_json(&format!("{value:#}"));
     text + "\n"
@@ -98,7 +100,8 @@ fn is_block(value: &Value) -> bool {
     }
 }
 
-/// Returns the string without quotation marks if it cannot be taken for anything else, and as in JSON otherwise.
+/// Returns the string without quotation marks if it cannot be taken for anything else, and as in
+/// JSON otherwise.
 fn yaml_string(string: &str) -> String {
     const WORDS: [&str; 8] = ["true", "false", "null", "yes", "no", "on", "off", "y"];
     let is_plain = string.starts_with(|first: char| first.is_ascii_alphabetic())

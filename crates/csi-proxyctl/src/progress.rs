@@ -10,7 +10,8 @@ use tokio::time::{Instant, interval_at};
 /// How long a call takes before the line appears.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Waits for `work`. After two seconds, a line on standard error counts the seconds, if it is a terminal.
+/// Waits for `work`. After two seconds, a line on standard error counts the seconds, if it is a
+/// terminal.
 pub async fn with_progress<T>(what: &str, work: impl Future<Output = T>) -> T {
     if io::stderr().is_terminal() { counted(what, work, show).await } else { work.await }
 }

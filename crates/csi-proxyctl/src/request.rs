@@ -51,8 +51,8 @@ fn fields(message: &MessageDescriptor) -> Vec<Field> {
     fields
 }
 
-/// Returns the name of the flag for a field: `disk` for `disk_number`, `online` for `is_online`, `target-path` for
-/// `target_path`.
+/// Returns the name of the flag for a field: `disk` for `disk_number`, `online` for `is_online`,
+/// `target-path` for `target_path`.
 fn flag_name(field: &str) -> String {
     let name = field.to_kebab_case();
     let name = name.strip_prefix("is-").unwrap_or(&name);
@@ -197,8 +197,8 @@ impl Field {
 
 /// Returns the GUID path of a volume that is given by its GUID alone, and anything else as it is.
 ///
-/// The GUID path is hard to type: cmd.exe takes a final backslash before a quotation mark for an escape, and PowerShell
-/// braces for a block.
+/// The GUID path is hard to type: cmd.exe takes a final backslash before a quotation mark for an
+/// escape, and PowerShell braces for a block.
 pub(crate) fn volume_id(text: &str) -> String {
     let inner = text.strip_prefix(r"\\?\Volume").unwrap_or(text);
     let inner = inner.strip_suffix('\\').unwrap_or(inner);

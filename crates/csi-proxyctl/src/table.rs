@@ -42,7 +42,8 @@ impl Column {
         Self { is_wide: true, ..self }
     }
 
-    /// Returns a column with the name of the object, which `-o name` shows; of several, the last one.
+    /// Returns a column with the name of the object, which `-o name` shows; of several, the last
+    /// one.
     #[must_use]
     pub const fn name(self) -> Self {
         Self { is_name: true, ..self }
@@ -91,8 +92,8 @@ fn cell(column: &Column, row: &Value) -> String {
     }
 }
 
-/// Returns a table of the rows. If it is wider than `width`, the cells that are longer than most in their column are cut,
-/// or else each row becomes a list of its fields.
+/// Returns a table of the rows. If it is wider than `width`, the cells that are longer than most in
+/// their column are cut, or else each row becomes a list of its fields.
 fn text(columns: &[Column], is_wide: bool, has_headings: bool, rows: &[Value], width: Option<usize>) -> String {
     let columns: Vec<&Column> = columns.iter().filter(|column| is_wide || !column.is_wide).collect();
     let mut cells: Vec<Vec<String>> =

@@ -1,4 +1,5 @@
-//! Texts that the command line does not contain: from a file, standard input or an environment variable.
+//! Texts that the command line does not contain: from a file, standard input or an environment
+//! variable.
 
 use std::env;
 use std::fs;
@@ -27,7 +28,8 @@ pub fn secret_from_file(path: &str, what: &str) -> Result<String, Failure> {
 
 /// Reads a secret from an environment variable.
 pub(crate) fn secret_from_env(name: &str, what: &str) -> Result<String, Failure> {
-    // The error of a variable that is not Unicode contains its value, and a secret may have been given for the name.
+    // The error of a variable that is not Unicode contains its value, and a secret may have been
+    // given for the name.
     let value = env::var(name).map_err(|error| match error {
         env::VarError::NotPresent => Failure::Usage(format!("the environment variable for {what} is not set")),
         env::VarError::NotUnicode(_) => Failure::Usage(format!("the environment variable for {what} is not Unicode")),
@@ -35,7 +37,8 @@ pub(crate) fn secret_from_env(name: &str, what: &str) -> Result<String, Failure>
     not_empty(value, what)
 }
 
-/// Asks for a secret on the terminal, which does not show it. Returns `None` if standard input is no terminal.
+/// Asks for a secret on the terminal, which does not show it. Returns `None` if standard input is
+/// no terminal.
 pub(crate) fn secret_from_terminal(what: &str) -> Result<Option<String>, Failure> {
     if !io::stdin().is_terminal() {
         return Ok(None);

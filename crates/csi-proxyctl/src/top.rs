@@ -48,7 +48,8 @@ pub(crate) fn command() -> Command {
         .arg(args::output_arg(&["table", "json", "yaml"]).default_value("table"))
 }
 
-/// Reads an address in any form in which csi-proxy takes or shows it. The address is resolved for each connection.
+/// Reads an address in any form in which csi-proxy takes or shows it. The address is resolved for
+/// each connection.
 fn address(text: &str) -> Result<String, &'static str> {
     let authority = text.trim_start_matches("http://").split('/').next().unwrap_or_default();
     let (host, port) = authority.rsplit_once(':').ok_or(FORM)?;
@@ -60,7 +61,8 @@ fn address(text: &str) -> Result<String, &'static str> {
 struct Source<'a> {
     address: &'a str,
     limit: Duration,
-    /// The endpoints that the daemon must serve; `None` if the user selects it by its address alone.
+    /// The endpoints that the daemon must serve; `None` if the user selects it by its address
+    /// alone.
     endpoints: Option<&'a Endpoints>,
 }
 
@@ -168,8 +170,8 @@ impl Source<'_> {
     }
 }
 
-/// Returns the status with its first section, which says what the daemon is, at the end. A small terminal has no room for the
-/// end, and so the first line names the daemon too.
+/// Returns the status with its first section, which says what the daemon is, at the end. A small
+/// terminal has no room for the end, and so the first line names the daemon too.
 fn by_interest(status: &str) -> String {
     let Some((daemon, rest)) = status.split_once("\n\n") else { return status.to_owned() };
     let value = |name| daemon.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("unknown");

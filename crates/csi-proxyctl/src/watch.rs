@@ -45,8 +45,8 @@ pub(crate) fn clock() -> String {
     format!("{:02}:{:02}:{:02} UTC", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// Writes what `frame` returns, every `period`, until `q` is typed or the program is killed. On a terminal, a frame
-/// replaces the last.
+/// Writes what `frame` returns, every `period`, until `q` is typed or the program is killed. On a
+/// terminal, a frame replaces the last.
 pub(crate) async fn watch(
     title: &str,
     period: Duration,
@@ -69,7 +69,8 @@ pub(crate) async fn watch(
                 size.map_or((usize::MAX, usize::MAX), |(width, height)| (width.0.into(), height.0.into()));
             let heading = format!("{title}, every {} s; {}; q ends", period.as_secs_f64(), clock());
             let heading = broken(&heading, width).swap_remove(0);
-            // Erasing line by line does not flicker. A frame that is higher than the terminal would scroll.
+            // Erasing line by line does not flicker. A frame that is higher than the terminal would
+            // scroll.
             write!(out, "{TOP}{ERASE_LINE}{DIMMED}{heading}{DIMMED:#}\n{ERASE_LINE}\n")?;
             for row in fitted(&text, width, height.saturating_sub(3)) {
                 writeln!(out, "{ERASE_LINE}{row}")?;
@@ -85,8 +86,9 @@ pub(crate) async fn watch(
     }
 }
 
-/// Returns when `q` is typed on the terminal. While the thread reads a key, the terminal shows nothing that is typed. Ctrl-C and
-/// `q` restore the terminal; after another signal, the user has to (`stty sane`).
+/// Returns when `q` is typed on the terminal. While the thread reads a key, the terminal shows
+/// nothing that is typed. Ctrl-C and `q` restore the terminal; after another signal, the user has
+/// to (`stty sane`).
 async fn quit() {
     let (typed, is_typed) = oneshot::channel();
     thread::spawn(move || {
@@ -105,7 +107,8 @@ async fn quit() {
     }
 }
 
-/// Returns the rows of a text on a terminal. If `height` does not suffice for all, a last row says what is left out.
+/// Returns the rows of a text on a terminal. If `height` does not suffice for all, a last row says
+/// what is left out.
 pub(crate) fn fitted(text: &str, width: usize, height: usize) -> Vec<String> {
     let rows: Vec<Vec<String>> = text.lines().map(|line| broken(line, width)).collect();
     if rows.iter().map(Vec::len).sum::<usize>() <= height {

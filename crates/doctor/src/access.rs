@@ -1,5 +1,5 @@
-//! Which accounts other than administrators may replace a file or folder, or open a pipe, by its security
-//! descriptor.
+//! Which accounts other than administrators may replace a file or folder, or open a pipe, by its
+//! security descriptor.
 
 use os::abi::{
     AccessEntry, DELETE, ENTRY_INHERIT_ONLY, EntryKind, FILE_APPEND_DATA, FILE_DELETE_CHILD, FILE_WRITE_ATTRIBUTES,
@@ -9,8 +9,8 @@ use os::abi::{
 /// LocalSystem, Administrators, and the service that installs Windows' own files.
 const TRUSTED: [&str; 3] =
     ["S-1-5-18", "S-1-5-32-544", "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"];
-/// The administrator account, the domain's administrators and the forest's: the last number of their SIDs, which begin
-/// with the domain's.
+/// The administrator account, the domain's administrators and the forest's: the last number of
+/// their SIDs, which begin with the domain's.
 const TRUSTED_IN_DOMAIN: [&str; 3] = ["-500", "-512", "-519"];
 const DOMAIN: &str = "S-1-5-21-";
 
@@ -25,17 +25,19 @@ const OWNER_RIGHTS: &str = "S-1-3-4";
 pub enum Role {
     /// The file itself.
     File,
-    /// The folder of the file. An account that may add files there can add a DLL, or a link to which the daemon then writes.
+    /// The folder of the file. An account that may add files there can add a DLL, or a link to
+    /// which the daemon then writes.
     Folder,
     /// A folder above that folder. Adding entries does no harm there, but replacing entries does.
     Above,
-    /// An empty folder. As [`Self::Above`]; in addition, an account that may write its attributes can make it a junction.
+    /// An empty folder. As [`Self::Above`]; in addition, an account that may write its attributes
+    /// can make it a junction.
     Empty,
 }
 
-/// The rights that allow `FSCTL_SET_REPARSE_POINT`; each is enough. It turns an empty folder into a junction, and a file into a
-/// symbolic link, which cannot be opened if the account may not create symbolic links. A folder with entries cannot become a
-/// link.
+/// The rights that allow `FSCTL_SET_REPARSE_POINT`; each is enough. It turns an empty folder into a
+/// junction, and a file into a symbolic link, which cannot be opened if the account may not create
+/// symbolic links. A folder with entries cannot become a link.
 ///
 /// [MS-FSA] 2.1.5.10.37:
 /// <https://learn.microsoft.com/openspecs/windows_protocols/ms-fsa/4aeefef8-92c3-4abc-af7a-a610caf8a165>
@@ -54,10 +56,11 @@ impl Role {
     }
 }
 
-/// Returns the SIDs of the accounts and groups, other than administrators, that may replace an object of this role.
+/// Returns the SIDs of the accounts and groups, other than administrators, that may replace an
+/// object of this role.
 ///
-/// The members of groups are not known. An entry that denies rights therefore counts only for the same account or group, or if
-/// it is for everyone.
+/// The members of groups are not known. An entry that denies rights therefore counts only for the
+/// same account or group, or if it is for everyone.
 pub fn who_may_replace(role: Role, descriptor: &SecurityDescriptor) -> Vec<String> {
     let Some(entries) = &descriptor.entries else { return vec![EVERYONE.to_owned()] };
     let effective = || entries.iter().filter(|entry| entry.flags & ENTRY_INHERIT_ONLY == 0);
@@ -158,7 +161,8 @@ pub fn is_ordinary(sid: &str) -> bool {
     is_well_known || sid.starts_with(DOMAIN) && ORDINARY_IN_DOMAIN.iter().any(|end| sid.ends_with(end))
 }
 
-/// Returns whether the account is LocalSystem, Windows' own installer or an administrator, as far as its SID shows.
+/// Returns whether the account is LocalSystem, Windows' own installer or an administrator, as far
+/// as its SID shows.
 pub fn is_trusted(sid: &str) -> bool {
     TRUSTED.contains(&sid) || sid.starts_with(DOMAIN) && TRUSTED_IN_DOMAIN.iter().any(|end| sid.ends_with(end))
 }
@@ -200,7 +204,8 @@ mod tests {
         who_may_replace(role, &descriptor(owner, entries))
     }
 
-    /// Entries as drive C: of Windows 10 has them: authenticated users may create folders in it, and modify what is in them.
+    /// Entries as drive C: of Windows 10 has them: authenticated users may create folders in it,
+    /// and modify what is in them.
     const DRIVE: [Entry; 5] = [
         (0, 3, FULL, ADMINISTRATORS),
         (0, 3, FULL, SYSTEM),
@@ -231,7 +236,8 @@ mod tests {
         assert_eq!(found(Folder, SYSTEM, &DRIVE), [AUTHENTICATED], "a program in the root of a drive");
     }
 
-    /// As below drive C: of Windows Server, where users may create files in folders that others have created.
+    /// As below drive C: of Windows Server, where users may create files in folders that others
+    /// have created.
     #[test]
     fn who_may_add_a_file_may_add_a_dll() {
         let entries = [(0, 0x12, 0x4, USERS), (0, 0x12, 0x2, USERS), (0, 0x1b, 0x1000_0000, "S-1-3-0")];

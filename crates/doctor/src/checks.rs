@@ -29,8 +29,9 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// Returns a name for a text: in quotation marks if it could pass for words of the text. Quotation marks in the name are
-/// doubled, so that the marks in a text are always in pairs. Names come from devices, servers and other accounts.
+/// Returns a name for a text: in quotation marks if it could pass for words of the text. Quotation
+/// marks in the name are doubled, so that the marks in a text are always in pairs. Names come from
+/// devices, servers and other accounts.
 pub(crate) fn quoted(name: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || r"\/:.-_~$@{}?#&+=%".contains(character);
     if !name.is_empty() && name.chars().all(is_plain) {

@@ -1,5 +1,5 @@
-//! A [`System`] with fixed answers, for the simulated node and for tests: what `doctor` reads of Windows beyond the primitives
-//! that `os-sim` simulates.
+//! A [`System`] with fixed answers, for the simulated node and for tests: what `doctor` reads of
+//! Windows beyond the primitives that `os-sim` simulates.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +31,8 @@ pub struct FixedSystem {
 }
 
 impl FixedSystem {
-    /// Returns a system on which one process serves `pipes`, with the access that csi-proxy gives them, and no service is
-    /// installed.
+    /// Returns a system on which one process serves `pipes`, with the access that csi-proxy gives
+    /// them, and no service is installed.
     pub fn serving(pipes: &[String]) -> Self {
         let pipe = Pipe { process: 4242, program: Some(PROGRAM.to_owned()), access: Ok(pipe_access(&[])) };
         let pipes = pipes.iter().map(|name| (name.clone(), pipe.clone())).collect();
@@ -54,12 +54,14 @@ impl System for FixedSystem {
     }
 }
 
-/// Returns the access that csi-proxy gives its pipes, and the same for further accounts (`S-1-...`).
+/// Returns the access that csi-proxy gives its pipes, and the same for further accounts
+/// (`S-1-...`).
 pub fn pipe_access(accounts: &[&str]) -> SecurityDescriptor {
     granting(&[SYSTEM, ADMINISTRATORS], accounts, READ_AND_WRITE)
 }
 
-/// Returns the access to a file that only administrators may change, and all access for further accounts.
+/// Returns the access to a file that only administrators may change, and all access for further
+/// accounts.
 pub fn file_access(accounts: &[&str]) -> SecurityDescriptor {
     granting(&[SYSTEM, ADMINISTRATORS], accounts, FULL)
 }

@@ -1,14 +1,16 @@
 //! Examines a Windows node for an administrator, and changes nothing.
 //!
-//! [`examine`] returns findings: which process serves the pipes, who may open them, whether the service starts and restarts,
-//! whether ordinary users can replace what LocalSystem runs, whether the working directories exist, and what the last boot
-//! left behind. [`compare`] reads disks and volumes natively and through the storage provider, and lists the differences.
+//! [`examine`] returns findings: which process serves the pipes, who may open them, whether the
+//! service starts and restarts, whether ordinary users can replace what LocalSystem runs, whether
+//! the working directories exist, and what the last boot left behind. [`compare`] reads disks and
+//! volumes natively and through the storage provider, and lists the differences.
 //!
-//! Both read through the traits of `os`, the native readings of `storage-ops`, and [`System`]. A reading that fails
-//! becomes a finding or a row with the code; it never ends the examination.
+//! Both read through the traits of `os`, the native readings of `storage-ops`, and [`System`]. A
+//! reading that fails becomes a finding or a row with the code; it never ends the examination.
 //!
-//! Unless [`Settings::show_names`] is set, names such as `serial-1` replace serial numbers, shares, targets and accounts, so
-//! that the output can be attached to an issue. Within one output, a value always has the same name.
+//! Unless [`Settings::show_names`] is set, names such as `serial-1` replace serial numbers, shares,
+//! targets and accounts, so that the output can be attached to an issue. Within one output, a value
+//! always has the same name.
 
 pub mod access;
 mod checks;
@@ -78,7 +80,8 @@ pub fn examine(os: &Arc<dyn Os>, system: &dyn System, settings: &Settings) -> Re
     Report { has_hidden_names: examination.names.has_hidden(), ..examination.report }
 }
 
-/// Reads disks, partitions, volumes and the serial number of the machine natively and through WMI, and returns both.
+/// Reads disks, partitions, volumes and the serial number of the machine natively and through WMI,
+/// and returns both.
 pub fn compare(os: &Arc<dyn Os>, node: &Config, show_names: bool) -> Parity {
     parity::compare(&**os, &Inspector::new(Arc::clone(os), node), node, &Names::new(show_names))
 }

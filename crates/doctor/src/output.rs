@@ -1,7 +1,8 @@
 //! The output: text for a terminal of 80 columns, and JSON.
 //!
-//! Names come from devices, servers and other accounts. In both forms, misleading characters in names are escaped, as in the
-//! log, and a name that could pass for words of a finding is in quotation marks.
+//! Names come from devices, servers and other accounts. In both forms, misleading characters in
+//! names are escaped, as in the log, and a name that could pass for words of a finding is in
+//! quotation marks.
 
 use std::fmt;
 
@@ -32,9 +33,10 @@ fn style_of(state: State) -> Style {
     }
 }
 
-/// Writes `text` in lines that end before [`WIDTH`]. The first line begins at `column`, and further lines are indented by
-/// `indent`. A word that is longer than a line is broken. Text in quotation marks is one word: its blanks are kept, and its
-/// further lines are indented by one more column, so that they cannot pass for lines of `text`.
+/// Writes `text` in lines that end before [`WIDTH`]. The first line begins at `column`, and further
+/// lines are indented by `indent`. A word that is longer than a line is broken. Text in quotation
+/// marks is one word: its blanks are kept, and its further lines are indented by one more column,
+/// so that they cannot pass for lines of `text`.
 fn wrapped(f: &mut fmt::Formatter<'_>, column: usize, indent: usize, text: &str) -> fmt::Result {
     let text = escaped(text);
     let mut at = column;
@@ -63,8 +65,8 @@ fn wrapped(f: &mut fmt::Formatter<'_>, column: usize, indent: usize, text: &str)
     writeln!(f)
 }
 
-/// Returns the words of a text without control characters. Text in quotation marks is not split. Of several blanks in it, those
-/// after the first are escaped, because a line of blanks looks empty.
+/// Returns the words of a text without control characters. Text in quotation marks is not split. Of
+/// several blanks in it, those after the first are escaped, because a line of blanks looks empty.
 fn words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let (mut is_quoted, mut before) = (false, ' ');

@@ -1,6 +1,7 @@
 //! Everything that can be read both natively and through Windows' storage provider, side by side.
 //!
-//! csi-proxy reads natively and assumes that both readings agree. A node on which they differ is worth a report.
+//! csi-proxy reads natively and assumes that both readings agree. A node on which they differ is
+//! worth a report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +27,8 @@ pub enum Agreement {
     Different,
     /// At least one of them failed.
     Unknown,
-    /// csi-proxy reads the property through the provider only, because drivers depend on the provider's text.
+    /// csi-proxy reads the property through the provider only, because drivers depend on the
+    /// provider's text.
     #[serde(rename = "one way")]
     OneWay,
 }
@@ -139,8 +141,8 @@ impl Comparison<'_> {
         self.rows.push(Row { object: object.to_owned(), property, native, provider, agreement, note });
     }
 
-    /// Adds for each object whether each way knows it, and returns the objects that both know, with their names. `all` is
-    /// the row without any object: its name and its property.
+    /// Adds for each object whether each way knows it, and returns the objects that both know, with
+    /// their names. `all` is the row without any object: its name and its property.
     fn pairs<'r, K: Ord, N, P>(
         &mut self,
         all: (&str, &'static str),
@@ -326,7 +328,8 @@ fn is_nearly_same(native: &str, provider: &str) -> bool {
     both.is_some_and(|(native, provider)| native.abs_diff(provider) <= FREE_TOLERANCE)
 }
 
-/// Returns whether two texts are the same identifier: the provider writes the bytes of some in hexadecimal.
+/// Returns whether two texts are the same identifier: the provider writes the bytes of some in
+/// hexadecimal.
 fn is_same_identifier(native: &str, provider: &str) -> bool {
     let is_in_hex = || {
         let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();

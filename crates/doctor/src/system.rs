@@ -43,7 +43,8 @@ pub struct ServiceRegistration {
 
 /// Returns the path of the program that a service's command line starts.
 ///
-/// If the path is not quoted, Windows tries each prefix that ends at a blank. This function takes the prefix that ends in `.exe`.
+/// If the path is not quoted, Windows tries each prefix that ends at a blank. This function takes
+/// the prefix that ends in `.exe`.
 pub fn program_of(command_line: &str) -> &str {
     if let Some((program, _)) = command_line.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
         return program;

@@ -1,7 +1,7 @@
 //! A gRPC client without generated code: it builds requests from protobuf descriptors and JSON.
 //!
-//! csi-proxyctl, the demonstration and tests use it to call every RPC of every group-version from one table, independently
-//! of the generated types.
+//! csi-proxyctl, the demonstration and tests use it to call every RPC of every group-version from
+//! one table, independently of the generated types.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,8 @@ fn comment(file: &FileDescriptor, path: &[i32]) -> String {
 }
 
 impl Rpc {
-    /// Builds a request from its JSON form. An unknown field or a value of the wrong type is an error.
+    /// Builds a request from its JSON form. An unknown field or a value of the wrong type is an
+    /// error.
     pub fn try_request(&self, json: &Value) -> Result<DynamicMessage, serde_json::Error> {
         DynamicMessage::deserialize(self.request.clone(), json)
     }
@@ -80,7 +81,8 @@ impl Rpc {
         self.try_request(json).unwrap_or_else(|error| panic!("{}: {json}: {error}", self.path))
     }
 
-    /// Calls the RPC and returns the response as JSON, with every field by its name in the `api.proto` file.
+    /// Calls the RPC and returns the response as JSON, with every field by its name in the
+    /// `api.proto` file.
     pub async fn call(&self, channel: &Channel, request: &DynamicMessage) -> Result<Value, Status> {
         let bytes = call(channel, self.path, request.encode_to_vec()).await?;
         self.response_json(&bytes, SerializeOptions::new().use_proto_field_name(true)).map_err(Status::internal)

@@ -1,7 +1,7 @@
 //! Buffers for Windows calls: with a length of 32 bits, and aligned to eight bytes.
 //!
-//! A `[u8]` may have any address, but for several information classes the I/O manager refuses a buffer that is not
-//! aligned. A buffer that is aligned is passed directly; any other is copied.
+//! A `[u8]` may have any address, but for several information classes the I/O manager refuses a
+//! buffer that is not aligned. A buffer that is aligned is passed directly; any other is copied.
 
 use std::ffi::c_void;
 

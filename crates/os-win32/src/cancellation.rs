@@ -15,12 +15,12 @@ use windows_sys::Win32::System::Threading::{
 
 use crate::error;
 
-/// The interval at which a late call is cancelled again: a cancellation has no effect on a call that is not waiting at that
-/// moment.
+/// The interval at which a late call is cancelled again: a cancellation has no effect on a call
+/// that is not waiting at that moment.
 const AGAIN_MS: u32 = 500;
 
-/// Makes `call`, which makes one synchronous request for I/O, and cancels the request if it takes longer than `limit`. It then
-/// fails with `OPERATION_ABORTED`.
+/// Makes `call`, which makes one synchronous request for I/O, and cancels the request if it takes
+/// longer than `limit`. It then fails with `OPERATION_ABORTED`.
 ///
 /// <https://learn.microsoft.com/windows/win32/fileio/cancelsynchronousio-func>
 pub(crate) fn limited<T>(limit: Duration, call: impl FnOnce() -> OsResult<T>) -> OsResult<T> {
@@ -45,7 +45,8 @@ impl Watch {
         }
         // SAFETY: the call succeeded, so this is an open handle that has no other owner.
         let thread = unsafe { OwnedHandle::from_raw_handle(thread) };
-        // SAFETY: `cancel` uses the context as the handle of a thread, which stays open until the timer is closed.
+        // SAFETY: `cancel` uses the context as the handle of a thread, which stays open until the
+        // timer is closed.
         let timer = unsafe { CreateThreadpoolTimer(Some(cancel), thread.as_raw_handle(), ptr::null()) };
         if timer == 0 {
             return Err(error::last());
@@ -61,8 +62,8 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // SAFETY: the timer is open. After the first two calls no callback runs or begins, so that none cancels a later call
-        // of the thread or uses its handle after that is closed.
+        // SAFETY: the timer is open. After the first two calls no callback runs or begins, so that
+        // none cancels a later call of the thread or uses its handle after that is closed.
         unsafe {
             SetThreadpoolTimer(self.timer, ptr::null(), 0, 0);
             WaitForThreadpoolTimerCallbacks(self.timer, 1);

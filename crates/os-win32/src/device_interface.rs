@@ -20,7 +20,8 @@ pub(crate) fn interfaces(class: Uuid) -> OsResult<Vec<U16String>> {
     let class = GUID::from_u128(class.as_u128());
     loop {
         let mut length = 0;
-        // SAFETY: both pointers are to locals that outlive the call; a null device id selects all devices.
+        // SAFETY: both pointers are to locals that outlive the call; a null device id selects all
+        // devices.
         check(unsafe {
             CM_Get_Device_Interface_List_SizeW(
                 &raw mut length,
@@ -30,7 +31,8 @@ pub(crate) fn interfaces(class: Uuid) -> OsResult<Vec<U16String>> {
             )
         })?;
         let mut list = vec![0_u16; length as usize];
-        // SAFETY: as above; the pointer and the length are those of `list`, which outlives the call.
+        // SAFETY: as above; the pointer and the length are those of `list`, which outlives the
+        // call.
         let code = unsafe {
             CM_Get_Device_Interface_ListW(
                 &raw const class,
@@ -66,8 +68,8 @@ fn instance_id(interface: &U16Str) -> OsResult<U16CString> {
     let mut size = buffer::size::<Id>();
     let mut kind = 0;
     let key = DEVPKEY_Device_InstanceId;
-    // SAFETY: the path is zero-terminated, the other pointers are to locals that outlive the call, and `size` is the
-    // size of `id` in bytes.
+    // SAFETY: the path is zero-terminated, the other pointers are to locals that outlive the call,
+    // and `size` is the size of `id` in bytes.
     check(unsafe {
         CM_Get_Device_Interface_PropertyW(
             interface.as_ptr(),
@@ -86,8 +88,8 @@ fn instance_id(interface: &U16Str) -> OsResult<U16CString> {
 
 /// Converts a result of the configuration manager.
 ///
-/// `CM_MapCrToWin32Err` converts a few more codes, but csi-proxy distinguishes none of them, and Wine 8 does not have
-/// the function.
+/// `CM_MapCrToWin32Err` converts a few more codes, but csi-proxy distinguishes none of them, and
+/// Wine 8 does not have the function.
 fn check(code: CONFIGRET) -> OsResult<()> {
     Err(match code {
         CR_SUCCESS => return Ok(()),

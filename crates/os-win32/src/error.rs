@@ -17,11 +17,13 @@ pub(crate) fn check(succeeded: i32) -> OsResult<()> {
     if succeeded == 0 { Err(last()) } else { Ok(()) }
 }
 
-/// Converts the result of a native API call. A warning, such as `STATUS_BUFFER_OVERFLOW`, is an error.
+/// Converts the result of a native API call. A warning, such as `STATUS_BUFFER_OVERFLOW`, is an
+/// error.
 pub(crate) fn check_status(status: NTSTATUS) -> OsResult<()> {
     match status {
         0.. => Ok(()),
-        // RtlNtStatusToDosError returns "access denied" for it, which would suggest missing permissions.
+        // RtlNtStatusToDosError returns "access denied" for it, which would suggest missing
+        // permissions.
         STATUS_DELETE_PENDING => Err(OsError(ERROR_DELETE_PENDING)),
         // SAFETY: the function looks the number up in a table and accepts any number.
         _ => Err(OsError(unsafe { RtlNtStatusToDosError(status) })),

@@ -14,11 +14,13 @@ use windows_sys::Win32::System::Registry::{
     HKEY_LOCAL_MACHINE, REG_DWORD, REG_EXPAND_SZ, RegDeleteTreeW, RegSetKeyValueW,
 };
 
-/// A program of Windows whose messages 1 to 1000 consist of the text that is reported with the event.
+/// A program of Windows whose messages 1 to 1000 consist of the text that is reported with the
+/// event.
 const MESSAGE_FILE: &U16CStr = u16cstr!(r"%SystemRoot%\System32\EventCreate.exe");
 const EVENT_ID: u32 = 1;
 
-/// Registers `source`, so that the event viewer can show the text of its events. Succeeds if the source exists.
+/// Registers `source`, so that the event viewer can show the text of its events. Succeeds if the
+/// source exists.
 pub fn add_source(source: &str) -> io::Result<()> {
     let key = key(source)?;
     let types = u32::from(EVENTLOG_ERROR_TYPE | EVENTLOG_WARNING_TYPE | EVENTLOG_INFORMATION_TYPE);
@@ -42,8 +44,8 @@ pub fn error(source: &str, text: &str) -> io::Result<()> {
     let log = Log::open(source)?;
     let text = wide(text)?;
     let texts = [text.as_ptr()];
-    // SAFETY: the handle is open; the array has one zero-terminated text, and the count is 1; the account and the data
-    // are null.
+    // SAFETY: the handle is open; the array has one zero-terminated text, and the count is 1; the
+    // account and the data are null.
     let reported = unsafe {
         ReportEventW(log.0, EVENTLOG_ERROR_TYPE, 0, EVENT_ID, ptr::null_mut(), 1, 0, texts.as_ptr(), ptr::null())
     };
@@ -56,7 +58,8 @@ struct Log(HANDLE);
 impl Log {
     fn open(source: &str) -> io::Result<Self> {
         let source = wide(source)?;
-        // SAFETY: the text is zero-terminated and outlives the call; a null name selects this machine.
+        // SAFETY: the text is zero-terminated and outlives the call; a null name selects this
+        // machine.
         let log = unsafe { RegisterEventSourceW(ptr::null(), source.as_ptr()) };
         if log.is_null() { Err(io::Error::last_os_error()) } else { Ok(Self(log)) }
     }
@@ -72,8 +75,8 @@ impl Drop for Log {
 fn set(key: &U16CStr, name: &U16CStr, kind: u32, value: &[u8]) -> io::Result<()> {
     let length = u32::try_from(value.len()).map_err(io::Error::other)?;
     let value = value.as_ptr().cast::<c_void>();
-    // SAFETY: both texts are zero-terminated; the pointer and the length are those of the slice, which outlives the
-    // call.
+    // SAFETY: both texts are zero-terminated; the pointer and the length are those of the slice,
+    // which outlives the call.
     checked(unsafe { RegSetKeyValueW(HKEY_LOCAL_MACHINE, key.as_ptr(), name.as_ptr(), kind, value, length) })
 }
 

@@ -18,7 +18,8 @@ pub fn create_folder(path: &Path, sddl: &str) -> io::Result<()> {
     let path = U16CString::from_os_str(path).map_err(io::Error::other)?;
     let security = SecurityDescriptor::from_sddl(sddl)?;
     let attributes = security.attributes();
-    // SAFETY: the path is zero-terminated; the descriptor that the attributes point to outlives the call.
+    // SAFETY: the path is zero-terminated; the descriptor that the attributes point to outlives the
+    // call.
     let created = unsafe { CreateDirectoryW(path.as_ptr(), &raw const attributes) };
     if created == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -32,7 +33,8 @@ pub fn security_descriptor(path: &Path) -> io::Result<os::abi::SecurityDescripto
     descriptor.map_err(|code| io::Error::from_raw_os_error(code.0.cast_signed()))
 }
 
-/// Returns the name of the account or group with this SID (`S-1-5-...`), such as `NT AUTHORITY\Authenticated Users`.
+/// Returns the name of the account or group with this SID (`S-1-5-...`), such as
+/// `NT AUTHORITY\Authenticated Users`.
 ///
 /// Errors: `ERROR_NONE_MAPPED` (1332) if it does not exist.
 /// <https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-lookupaccountsidw>

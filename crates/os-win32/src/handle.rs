@@ -28,8 +28,8 @@ use crate::{buffer, cancellation, error, security_descriptor};
 
 /// An open file, directory, volume or disk, opened for synchronous I/O.
 ///
-/// The calls below are sound only because the handle is synchronous: on an asynchronous one, Windows may write to the
-/// caller's buffer after the call has returned.
+/// The calls below are sound only because the handle is synchronous: on an asynchronous one,
+/// Windows may write to the caller's buffer after the call has returned.
 pub(crate) struct NtHandle(OwnedHandle);
 
 /// How long a deletion waits for the owner of an oplock.
@@ -40,8 +40,9 @@ fn low(number: u64) -> u32 {
     (number & 0xffff_ffff) as u32
 }
 
-/// Forbids the server of a pipe to impersonate csi-proxy. A container can make a link to a pipe; without this, the owner of the
-/// pipe could act as LocalSystem when csi-proxy opens the link. .NET opens every file in the same way, also on servers.
+/// Forbids the server of a pipe to impersonate csi-proxy. A container can make a link to a pipe;
+/// without this, the owner of the pipe could act as LocalSystem when csi-proxy opens the link. .NET
+/// opens every file in the same way, also on servers.
 static ANONYMOUS: SECURITY_QUALITY_OF_SERVICE = SECURITY_QUALITY_OF_SERVICE {
     Length: buffer::size::<SECURITY_QUALITY_OF_SERVICE>(),
     ImpersonationLevel: SecurityAnonymous,
@@ -50,9 +51,9 @@ static ANONYMOUS: SECURITY_QUALITY_OF_SERVICE = SECURITY_QUALITY_OF_SERVICE {
     EffectiveOnly: false,
 };
 
-/// Calls `call` with the attributes of the object `name`: an absolute NT path or, with `root`, the name of an entry or a path
-/// below that directory. `flags` are added to `OBJ_CASE_INSENSITIVE`. Everything that the attributes point to outlives the
-/// call.
+/// Calls `call` with the attributes of the object `name`: an absolute NT path or, with `root`, the
+/// name of an entry or a path below that directory. `flags` are added to `OBJ_CASE_INSENSITIVE`.
+/// Everything that the attributes point to outlives the call.
 fn with_object<T>(
     root: Option<BorrowedHandle<'_>>,
     name: &U16Str,
@@ -85,8 +86,8 @@ pub(crate) fn attributes(path: &NtPath) -> OsResult<u32> {
 
 /// Opens or creates the object `name`, as in [`with_object`].
 ///
-/// A single component does not need `OBJ_DONT_REPARSE`: opened with `FILE_OPEN_REPARSE_POINT` it follows no link, and
-/// without that option the caller wants the link to be followed.
+/// A single component does not need `OBJ_DONT_REPARSE`: opened with `FILE_OPEN_REPARSE_POINT` it
+/// follows no link, and without that option the caller wants the link to be followed.
 pub(crate) fn open(
     root: Option<BorrowedHandle<'_>>,
     name: &U16Str,
@@ -121,7 +122,8 @@ pub(crate) fn open(
     error::check_status(status)?;
     // SAFETY: the call succeeded, so this is an open handle that has no other owner.
     let opened = NtHandle(unsafe { OwnedHandle::from_raw_handle(handle) });
-    // The object was opened, but later calls on the handle would wait for the owner of the oplock. The handle is closed.
+    // The object was opened, but later calls on the handle would wait for the owner of the oplock.
+    // The handle is closed.
     if status == STATUS_OPLOCK_BREAK_IN_PROGRESS { Err(OsError::OPLOCK_BREAK_IN_PROGRESS) } else { Ok(opened) }
 }
 
@@ -132,7 +134,8 @@ impl NtHandle {
 
     fn information(&self, class: FILE_INFO_BY_HANDLE_CLASS, output: &mut [u8]) -> OsResult<()> {
         buffer::fill(output, |pointer, length| {
-            // SAFETY: the handle is open and synchronous; `length` bytes at the pointer can be written.
+            // SAFETY: the handle is open and synchronous; `length` bytes at the pointer can be
+            // written.
             error::check(unsafe { GetFileInformationByHandleEx(self.raw(), class, pointer, length) })
         })
     }
@@ -151,8 +154,8 @@ impl Handle for NtHandle {
         let mut filled = 0;
         buffer::read(input, |input, input_length| {
             buffer::fill(output, |output, output_length| {
-                // SAFETY: the handle is open and synchronous, so nothing is written after the call has returned; the
-                // input can be read and the output written for their lengths.
+                // SAFETY: the handle is open and synchronous, so nothing is written after the call
+                // has returned; the input can be read and the output written for their lengths.
                 error::check(unsafe {
                     DeviceIoControl(
                         self.raw(),
@@ -177,13 +180,15 @@ impl Handle for NtHandle {
     fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
         let set = || {
             buffer::read(input, |pointer, length| {
-                // SAFETY: the handle is open and synchronous; `length` bytes at the pointer can be read.
+                // SAFETY: the handle is open and synchronous; `length` bytes at the pointer can be
+                // read.
                 error::check(unsafe {
                     SetFileInformationByHandle(self.raw(), class as FILE_INFO_BY_HANDLE_CLASS, pointer, length)
                 })
             })
         };
-        // A deletion waits for the owner of an oplock even on a handle that was opened with FILE_COMPLETE_IF_OPLOCKED.
+        // A deletion waits for the owner of an oplock even on a handle that was opened with
+        // FILE_COMPLETE_IF_OPLOCKED.
         let deletes = matches!(class, FileInfo::Disposition | FileInfo::DispositionEx);
         match if deletes { cancellation::limited(OPLOCK_PATIENCE, set) } else { set() } {
             Err(OsError::OPERATION_ABORTED) if deletes => Err(OsError::OPLOCK_BREAK_IN_PROGRESS),
@@ -194,8 +199,8 @@ impl Handle for NtHandle {
     fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
         let mut status_block = IO_STATUS_BLOCK::default();
         buffer::fill(output, |pointer, length| {
-            // SAFETY: the handle is open and synchronous; the status block outlives the call; `length` bytes at the
-            // pointer can be written.
+            // SAFETY: the handle is open and synchronous; the status block outlives the call;
+            // `length` bytes at the pointer can be written.
             error::check_status(unsafe {
                 NtQueryVolumeInformationFile(self.raw(), &raw mut status_block, pointer, length, class as i32)
             })
@@ -206,8 +211,8 @@ impl Handle for NtHandle {
     fn list(&self, restart: bool, output: &mut [u8]) -> OsResult<()> {
         let class = if restart { FileIdBothDirectoryRestartInfo } else { FileIdBothDirectoryInfo };
         self.information(class, output).map_err(|error| match error {
-            // The first call returns this for a directory without entries. That can only be the root of a volume,
-            // which has no `.` and `..`.
+            // The first call returns this for a directory without entries. That can only be the
+            // root of a volume, which has no `.` and `..`.
             OsError::FILE_NOT_FOUND => OsError::NO_MORE_FILES,
             other => other,
         })
@@ -217,7 +222,8 @@ impl Handle for NtHandle {
         let mut path = vec![0_u16; 512];
         loop {
             let capacity = u32::try_from(path.len()).map_err(|_| OsError::FILENAME_EXCED_RANGE)?;
-            // SAFETY: the handle is open; the pointer and the capacity are those of `path`, which outlives the call.
+            // SAFETY: the handle is open; the pointer and the capacity are those of `path`, which
+            // outlives the call.
             let length =
                 unsafe { GetFinalPathNameByHandleW(self.raw(), path.as_mut_ptr(), capacity, form as u32) } as usize;
             if length == 0 {
@@ -245,8 +251,8 @@ impl Handle for NtHandle {
         let mut position = OVERLAPPED { Anonymous: OVERLAPPED_0 { Anonymous: halves }, ..OVERLAPPED::default() };
         let read = buffer::fill(output, |output, length| {
             let mut read = 0;
-            // SAFETY: the handle is open and synchronous; `length` bytes at the pointer can be written; `read` and
-            // `position` outlive the call.
+            // SAFETY: the handle is open and synchronous; `length` bytes at the pointer can be
+            // written; `read` and `position` outlive the call.
             error::check(unsafe { ReadFile(self.raw(), output.cast(), length, &raw mut read, &raw mut position) })?;
             Ok(read)
         });

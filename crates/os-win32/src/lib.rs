@@ -1,16 +1,18 @@
 //! The calls of Windows that csi-proxy uses.
 //!
-//! `Windows` implements the traits of the crate `os`: each method makes one system call or one COM call. The crate
-//! `storage-ops` decides which calls to make, in which order, and what an error means. The daemon also uses `pipe` (the named
-//! pipes that clients connect to), `event_log`, `file_security` (access control lists of files), `system` (the version of
-//! Windows) and `own_process`. With the feature `process-usage`, `process` measures another process for tests. On other
-//! systems this crate is empty.
+//! `Windows` implements the traits of the crate `os`: each method makes one system call or one COM
+//! call. The crate `storage-ops` decides which calls to make, in which order, and what an error
+//! means. The daemon also uses `pipe` (the named pipes that clients connect to), `event_log`,
+//! `file_security` (access control lists of files), `system` (the version of Windows) and
+//! `own_process`. With the feature `process-usage`, `process` measures another process for tests.
+//! On other systems this crate is empty.
 //!
-//! Two exceptions to "one call": `wmi` keeps a pool of threads, because a COM call cannot be cancelled, and
-//! `cancellation` limits the time of a deletion.
+//! Two exceptions to "one call": `wmi` keeps a pool of threads, because a COM call cannot be
+//! cancelled, and `cancellation` limits the time of a deletion.
 //!
-//! All unsafe code of the workspace is in this crate, in three steps: the raw call; a type that owns what the call
-//! returned and releases it when dropped; a safe function that returns a `Result`.
+//! All unsafe code of the workspace is in this crate, in three steps: the raw call; a type that
+//! owns what the call returned and releases it when dropped; a safe function that returns a
+//! `Result`.
 #![cfg(windows)]
 #![allow(unsafe_code, reason = "this crate is where Windows is called; everywhere else it is denied")]
 
@@ -48,9 +50,9 @@ pub struct Windows {
 impl Windows {
     /// Returns access to the node. Does not open or connect to anything yet.
     ///
-    /// Enables the privileges that the calls need for the whole process, if the account has them: to create symbolic
-    /// links, to extend volumes and to enumerate devices again. They are disabled in the token of an administrator or of
-    /// LocalSystem.
+    /// Enables the privileges that the calls need for the whole process, if the account has them:
+    /// to create symbolic links, to extend volumes and to enumerate devices again. They are
+    /// disabled in the token of an administrator or of LocalSystem.
     pub fn new() -> Self {
         // For an account without the privilege, the call that needs it fails.
         for privilege in [privilege::CREATE_SYMBOLIC_LINK, privilege::LOAD_DRIVER, privilege::MANAGE_VOLUME] {

@@ -9,7 +9,8 @@ use windows_sys::Win32::Storage::FileSystem::{
 
 use crate::{buffer, error};
 
-/// The capacity of the buffer for a volume name, twice the 49 characters and the zero that a name has.
+/// The capacity of the buffer for a volume name, twice the 49 characters and the zero that a name
+/// has.
 const NAME_CAPACITY: u32 = 100;
 
 type Name = [u16; NAME_CAPACITY as usize];
@@ -27,7 +28,8 @@ impl VolumeSearch {
 
     /// Writes the name of the next volume.
     fn next(&self, name: &mut Name) -> OsResult<()> {
-        // SAFETY: the handle is open until this value is dropped; the pointer and the length are those of `name`.
+        // SAFETY: the handle is open until this value is dropped; the pointer and the length are
+        // those of `name`.
         error::check(unsafe { FindNextVolumeW(self.0, name.as_mut_ptr(), NAME_CAPACITY) })
     }
 }
@@ -65,7 +67,8 @@ pub(crate) fn volume_paths(volume: &U16Str) -> OsResult<Vec<U16String>> {
     loop {
         let mut names = vec![0; capacity as usize];
         let mut needed = 0;
-        // SAFETY: the string is zero-terminated; the pointer and the capacity are those of `names`; all outlive the call.
+        // SAFETY: the string is zero-terminated; the pointer and the capacity are those of `names`;
+        // all outlive the call.
         let done = error::check(unsafe {
             GetVolumePathNamesForVolumeNameW(volume.as_ptr(), names.as_mut_ptr(), capacity, &raw mut needed)
         });

@@ -1,4 +1,5 @@
-//! This process: the resources that it uses, where Windows looks for its DLLs, and the end of its children.
+//! This process: the resources that it uses, where Windows looks for its DLLs, and the end of its
+//! children.
 
 use std::time::Duration;
 use std::{io, ptr};
@@ -20,7 +21,8 @@ use crate::{buffer, error};
 /// <https://learn.microsoft.com/windows/win32/api/processthreadsapi/nf-processthreadsapi-getprocesstimes>
 pub fn cpu_time() -> OsResult<Duration> {
     let [mut created, mut ended, mut kernel, mut user] = [FILETIME::default(); 4];
-    // SAFETY: the pseudo handle of this process needs no right and is not closed; the four structures outlive the call.
+    // SAFETY: the pseudo handle of this process needs no right and is not closed; the four
+    // structures outlive the call.
     let done = unsafe {
         GetProcessTimes(GetCurrentProcess(), &raw mut created, &raw mut ended, &raw mut kernel, &raw mut user)
     };
@@ -36,7 +38,8 @@ pub fn cpu_time() -> OsResult<Duration> {
 /// <https://learn.microsoft.com/windows/win32/api/psapi/nf-psapi-getprocessmemoryinfo>
 pub fn working_set() -> OsResult<usize> {
     let mut counters = PROCESS_MEMORY_COUNTERS { cb: buffer::size::<PROCESS_MEMORY_COUNTERS>(), ..Default::default() };
-    // SAFETY: the pseudo handle of this process needs no right and is not closed; `counters` has `cb` bytes.
+    // SAFETY: the pseudo handle of this process needs no right and is not closed; `counters` has
+    // `cb` bytes.
     let done = unsafe { K32GetProcessMemoryInfo(GetCurrentProcess(), &raw mut counters, counters.cb) };
     error::check(done)?;
     Ok(counters.WorkingSetSize)
@@ -47,17 +50,20 @@ pub fn working_set() -> OsResult<usize> {
 /// <https://learn.microsoft.com/windows/win32/api/processthreadsapi/nf-processthreadsapi-getprocesshandlecount>
 pub fn handle_count() -> OsResult<u32> {
     let mut count = 0;
-    // SAFETY: the pseudo handle of this process needs no right and is not closed; `count` outlives the call.
+    // SAFETY: the pseudo handle of this process needs no right and is not closed; `count` outlives
+    // the call.
     let done = unsafe { GetProcessHandleCount(GetCurrentProcess(), &raw mut count) };
     error::check(done)?;
     Ok(count)
 }
 
-/// Lets Windows end the processes that this one starts from now on, and theirs, when this one ends or is killed.
+/// Lets Windows end the processes that this one starts from now on, and theirs, when this one ends
+/// or is killed.
 ///
 /// <https://learn.microsoft.com/windows/win32/procthread/job-objects>
 pub fn end_children_with_this_process() -> OsResult<()> {
-    // SAFETY: both parameters may be null. The handle stays open until Windows closes it with this process.
+    // SAFETY: both parameters may be null. The handle stays open until Windows closes it with this
+    // process.
     let job = unsafe { CreateJobObjectW(ptr::null(), ptr::null()) };
     if job.is_null() {
         return Err(error::last());
@@ -65,17 +71,20 @@ pub fn end_children_with_this_process() -> OsResult<()> {
     let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
     limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
     let (pointer, size) = ((&raw const limits).cast(), buffer::size::<JOBOBJECT_EXTENDED_LIMIT_INFORMATION>());
-    // SAFETY: the handle is open; `size` bytes at the pointer, which outlive the call, are the structure of this class.
+    // SAFETY: the handle is open; `size` bytes at the pointer, which outlive the call, are the
+    // structure of this class.
     error::check(unsafe { SetInformationJobObject(job, JobObjectExtendedLimitInformation, pointer, size) })?;
-    // SAFETY: the handle is open; the pseudo handle of this process needs no right and is not closed.
+    // SAFETY: the handle is open; the pseudo handle of this process needs no right and is not
+    // closed.
     error::check(unsafe { AssignProcessToJobObject(job, GetCurrentProcess()) })
 }
 
-/// Limits the search for a DLL that is loaded by its name to System32 from now on: not the folder of the program, the current
-/// directory or the PATH.
+/// Limits the search for a DLL that is loaded by its name to System32 from now on: not the folder
+/// of the program, the current directory or the PATH.
 ///
-/// DLLs that the program imports are loaded before any of its code runs. Where Windows finds those is decided by the linker's
-/// option `/DEPENDENTLOADFLAG`. A DLL that is loaded by its path, as COM does, may still import those beside it.
+/// DLLs that the program imports are loaded before any of its code runs. Where Windows finds those
+/// is decided by the linker's option `/DEPENDENTLOADFLAG`. A DLL that is loaded by its path, as COM
+/// does, may still import those beside it.
 /// <https://learn.microsoft.com/windows/win32/api/libloaderapi/nf-libloaderapi-setdefaultdlldirectories>
 pub fn limit_dll_search() -> io::Result<()> {
     // SAFETY: the function has only a number as parameter.

@@ -37,12 +37,13 @@ pub(crate) fn enable(privilege: Name) -> OsResult<()> {
         PrivilegeCount: 1,
         Privileges: [LUID_AND_ATTRIBUTES { Luid: luid, Attributes: SE_PRIVILEGE_ENABLED }],
     };
-    // SAFETY: the token is open, `wanted` outlives the call, and a null pointer means that the previous state is not
-    // returned.
+    // SAFETY: the token is open, `wanted` outlives the call, and a null pointer means that the
+    // previous state is not returned.
     error::check(unsafe {
         AdjustTokenPrivileges(token.as_raw_handle(), 0, &raw const wanted, 0, ptr::null_mut(), ptr::null_mut())
     })?;
-    // The call also succeeds if the token does not have the privilege. Only the last error shows that.
+    // The call also succeeds if the token does not have the privilege. Only the last error shows
+    // that.
     match error::last() {
         OsError(0) => Ok(()),
         error => Err(error),

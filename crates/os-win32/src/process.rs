@@ -1,8 +1,9 @@
-//! The resources of a process: memory, handles and threads. For the soak test, which watches the daemon for hours.
+//! The resources of a process: memory, handles and threads. For the soak test, which watches the
+//! daemon for hours.
 //!
-//! The numbers are from the system's lists of processes and handles (`NtQuerySystemInformation`), which need no right to
-//! the process. The list of handles is not documented by Microsoft. The feature `process-usage` therefore keeps this module
-//! out of the program that is shipped.
+//! The numbers are from the system's lists of processes and handles (`NtQuerySystemInformation`),
+//! which need no right to the process. The list of handles is not documented by Microsoft. The
+//! feature `process-usage` therefore keeps this module out of the program that is shipped.
 
 use std::mem::offset_of;
 
@@ -16,16 +17,18 @@ use zerocopy::IntoBytes as _;
 
 use crate::{buffer, error};
 
-/// `SystemExtendedHandleInformation`, the list of all handles: in Windows since XP, but in no header of Microsoft's.
+/// `SystemExtendedHandleInformation`, the list of all handles: in Windows since XP, but in no
+/// header of Microsoft's.
 ///
-/// On Windows, the count of handles in the list of processes would be enough. Wine's count is the capacity of the handle
-/// table, a power of two.
+/// On Windows, the count of handles in the list of processes would be enough. Wine's count is the
+/// capacity of the handle table, a power of two.
 const EXTENDED_HANDLE_INFORMATION: SYSTEM_INFORMATION_CLASS = 64;
 
 /// The size of the header, which has the number of handles and a reserved field.
 const HANDLE_LIST_HEADER: usize = 2 * size_of::<usize>();
 
-/// The size of a handle's entry: its object, its process, its value, and 16 bytes of access rights, type and attributes.
+/// The size of a handle's entry: its object, its process, its value, and 16 bytes of access rights,
+/// type and attributes.
 const HANDLE_ENTRY: usize = 3 * size_of::<usize>() + 16;
 const HANDLE_PROCESS_ID: usize = size_of::<usize>();
 
@@ -68,7 +71,8 @@ fn list(class: SYSTEM_INFORMATION_CLASS) -> OsResult<Vec<u8>> {
     }
 }
 
-/// Returns the memory and the threads of the process `id`, or `None` if the list does not have all of its entry.
+/// Returns the memory and the threads of the process `id`, or `None` if the list does not have all
+/// of its entry.
 fn find(mut processes: &[u8], id: u32) -> Option<(usize, u32)> {
     // Each entry has the offset of the next one, 0 for the last.
     const NEXT: usize = offset_of!(SYSTEM_PROCESS_INFORMATION, NextEntryOffset);

@@ -21,7 +21,8 @@ pub(crate) fn text(key: &U16Str, value: &U16Str) -> OsResult<U16String> {
     let mut units = vec![0_u16; FIRST_SIZE];
     loop {
         let mut size = buffer::length(units.as_bytes())?;
-        // SAFETY: both texts are zero-terminated; `size` is the number of bytes in `units`; both outlive the call.
+        // SAFETY: both texts are zero-terminated; `size` is the number of bytes in `units`; both
+        // outlive the call.
         let code = unsafe {
             RegGetValueW(
                 HKEY_LOCAL_MACHINE,
@@ -50,8 +51,8 @@ pub(crate) fn set_volatile_text(key: &U16Str, value: &U16Str, text: &U16Str) -> 
     let (key, value, text) = (Key::create_volatile(key)?, error::terminated(value)?, error::terminated(text)?);
     let bytes = text.as_slice_with_nul().as_bytes();
     let length = buffer::length(bytes)?;
-    // SAFETY: the key is open; the name is zero-terminated; the pointer and the length are those of `bytes`; all outlive
-    // the call.
+    // SAFETY: the key is open; the name is zero-terminated; the pointer and the length are those of
+    // `bytes`; all outlive the call.
     checked(unsafe { RegSetValueExW(key.0, value.as_ptr(), 0, REG_SZ, bytes.as_ptr(), length) })
 }
 
@@ -70,8 +71,8 @@ impl Key {
     fn create_volatile(path: &U16Str) -> OsResult<Self> {
         let path = error::terminated(path)?;
         let mut key: HKEY = ptr::null_mut();
-        // SAFETY: the path is zero-terminated, and `key` outlives the call; null selects no class, the default security
-        // descriptor and no report of whether the key existed.
+        // SAFETY: the path is zero-terminated, and `key` outlives the call; null selects no class,
+        // the default security descriptor and no report of whether the key existed.
         checked(unsafe {
             RegCreateKeyExW(
                 HKEY_LOCAL_MACHINE,

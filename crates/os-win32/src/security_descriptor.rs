@@ -1,6 +1,7 @@
 //! Security descriptors, and the accounts in them.
 //!
-//! A descriptor is made from SDDL text. Those that Windows returns are decoded by `os::abi::SecurityDescriptor`.
+//! A descriptor is made from SDDL text. Those that Windows returns are decoded by
+//! `os::abi::SecurityDescriptor`.
 
 use std::ffi::c_void;
 use std::io;
@@ -22,7 +23,8 @@ use windows_sys::Win32::Security::{
 
 use crate::{buffer, error};
 
-/// The size of the largest descriptor: a list of 64 KiB, and the SIDs of the owner and the group with 68 bytes each.
+/// The size of the largest descriptor: a list of 64 KiB, and the SIDs of the owner and the group
+/// with 68 bytes each.
 const LARGEST: usize = 0x1_1000;
 
 /// A security descriptor for an object that is to be created.
@@ -34,8 +36,8 @@ impl SecurityDescriptor {
     pub(crate) fn from_sddl(sddl: &str) -> io::Result<Self> {
         let text = U16CString::from_str(sddl).map_err(io::Error::other)?;
         let mut descriptor = ptr::null_mut();
-        // SAFETY: the text is zero-terminated; `descriptor` outlives the call; a null pointer means that the size is
-        // not returned.
+        // SAFETY: the text is zero-terminated; `descriptor` outlives the call; a null pointer means
+        // that the size is not returned.
         let parsed = unsafe {
             ConvertStringSecurityDescriptorToSecurityDescriptorW(
                 text.as_ptr(),
@@ -57,14 +59,16 @@ impl SecurityDescriptor {
     }
 }
 
-/// Returns the owner and the access control list of an open object. The handle needs `READ_CONTROL`.
+/// Returns the owner and the access control list of an open object. The handle needs
+/// `READ_CONTROL`.
 ///
 /// Errors: `ERROR_INVALID_SECURITY_DESCR` if the list has an entry of an unknown kind.
 pub(crate) fn of_handle(handle: RawHandle) -> OsResult<os::abi::SecurityDescriptor> {
     os::abi::SecurityDescriptor::parse(&read(handle)?).ok_or(OsError(ERROR_INVALID_SECURITY_DESCR))
 }
 
-/// Replaces the access control list of an open object, and of no other object. The handle needs `WRITE_DAC`.
+/// Replaces the access control list of an open object, and of no other object. The handle needs
+/// `WRITE_DAC`.
 ///
 /// Errors: `NOT_SUPPORTED` for an entry with a condition, which [`of_handle`] does not decode.
 pub(crate) fn set_list(handle: RawHandle, entries: &[AccessEntry]) -> OsResult<()> {
@@ -91,7 +95,8 @@ fn read(handle: RawHandle) -> OsResult<Vec<u8>> {
     let parts = OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION;
     let mut needed = 0;
     buffer::fill(&mut bytes, |output, length| {
-        // SAFETY: the handle is open; `length` bytes at the pointer can be written; `needed` outlives the call.
+        // SAFETY: the handle is open; `length` bytes at the pointer can be written; `needed`
+        // outlives the call.
         error::check(unsafe { GetKernelObjectSecurity(handle, parts, output, length, &raw mut needed) })
     })?;
     bytes.truncate(needed as usize);
@@ -106,7 +111,8 @@ impl Sid {
     /// Parses the numeric form, `S-1-5-...`. Errors: `InvalidInput` for any other text.
     pub(crate) fn parse(text: &str) -> io::Result<Self> {
         let invalid = || io::Error::new(io::ErrorKind::InvalidInput, format!("not a SID: {text}"));
-        // Windows also accepts the two-letter names of SDDL, and Wine any text that begins like a SID.
+        // Windows also accepts the two-letter names of SDDL, and Wine any text that begins like a
+        // SID.
         text.parse::<os::abi::Sid>().map_err(|_| invalid())?;
         let wide = U16CString::from_str(text).map_err(|_| invalid())?;
         let mut sid = ptr::null_mut();
@@ -117,7 +123,8 @@ impl Sid {
         Ok(Self(Local(sid)))
     }
 
-    /// Returns the name of the account, such as `NT AUTHORITY\Authenticated Users`, in the language of this system.
+    /// Returns the name of the account, such as `NT AUTHORITY\Authenticated Users`, in the language
+    /// of this system.
     ///
     /// Errors: `ERROR_NONE_MAPPED` (1332) if the account does not exist.
     pub(crate) fn account(&self) -> io::Result<String> {
@@ -125,8 +132,8 @@ impl Sid {
         let (mut name, mut domain) = ([0_u16; 512], [0_u16; 512]);
         let (mut name_length, mut domain_length) = (512, 512);
         let mut kind = 0;
-        // SAFETY: the SID is valid; a null name selects this machine; the pointers and lengths are those of the buffers;
-        // all of them outlive the call.
+        // SAFETY: the SID is valid; a null name selects this machine; the pointers and lengths are
+        // those of the buffers; all of them outlive the call.
         let found = unsafe {
             LookupAccountSidW(
                 ptr::null(),
@@ -183,8 +190,8 @@ pub(crate) mod tests {
     /// Returns the access control list of a valid descriptor as SDDL.
     fn sddl(descriptor: *mut c_void) -> String {
         let mut text = ptr::null_mut();
-        // SAFETY: the descriptor is valid; `text` outlives the call; a null pointer means that the length is not
-        // returned.
+        // SAFETY: the descriptor is valid; `text` outlives the call; a null pointer means that the
+        // length is not returned.
         let made = unsafe {
             ConvertSecurityDescriptorToStringSecurityDescriptorW(
                 descriptor,

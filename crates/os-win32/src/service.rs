@@ -54,7 +54,8 @@ pub(crate) fn open(name: &U16Str, access: ServiceAccess) -> OsResult<OpenService
     ScHandle::new(unsafe { OpenServiceW(manager.0, name.as_ptr(), rights) }).map(OpenService)
 }
 
-/// Calls `call(buffer, size, &mut needed)`, with sizes in bytes, until the buffer is large enough, and returns it.
+/// Calls `call(buffer, size, &mut needed)`, with sizes in bytes, until the buffer is large enough,
+/// and returns it.
 ///
 /// A buffer of `u64` is aligned for the structures of numbers and pointers that these calls write.
 fn with_growing_buffer(mut call: impl FnMut(*mut u64, u32, &mut u32) -> i32) -> OsResult<Vec<u64>> {
@@ -64,7 +65,8 @@ fn with_growing_buffer(mut call: impl FnMut(*mut u64, u32, &mut u32) -> i32) -> 
         match error::check(call(buffer.as_mut_ptr(), buffer::length(buffer.as_bytes())?, &mut needed)) {
             Ok(()) => return Ok(buffer),
             Err(OsError::INSUFFICIENT_BUFFER | OsError::MORE_DATA) => {
-                // More than needed, because services may be added before the next call, and more than before.
+                // More than needed, because services may be added before the next call, and more
+                // than before.
                 let larger = (needed as usize / 8).max(buffer.len()) * 2;
                 buffer = vec![0; larger];
             }
@@ -89,14 +91,16 @@ unsafe fn copy_string(text: *const u16) -> U16String {
 impl Service for OpenService {
     fn config(&self) -> OsResult<ServiceConfig> {
         let buffer = with_growing_buffer(|buffer, size, needed| {
-            // SAFETY: the handle is open; the pointer and the size are those of one buffer, which outlives the call.
+            // SAFETY: the handle is open; the pointer and the size are those of one buffer, which
+            // outlives the call.
             unsafe { QueryServiceConfigW(self.0.0, buffer.cast(), size, needed) }
         })?;
-        // SAFETY: the call succeeded, so the buffer, which is aligned, begins with this structure of numbers and
-        // pointers.
+        // SAFETY: the call succeeded, so the buffer, which is aligned, begins with this structure
+        // of numbers and pointers.
         let config = unsafe { buffer.as_ptr().cast::<QUERY_SERVICE_CONFIGW>().read() };
         Ok(ServiceConfig {
-            // SAFETY: the pointer is null or to a zero-terminated string in `buffer`, which is still allocated.
+            // SAFETY: the pointer is null or to a zero-terminated string in `buffer`, which is
+            // still allocated.
             display_name: unsafe { copy_string(config.lpDisplayName) },
             start_type: config.dwStartType,
         })
@@ -105,7 +109,8 @@ impl Service for OpenService {
     fn state(&self) -> OsResult<u32> {
         let mut status = SERVICE_STATUS_PROCESS::default();
         let mut needed = 0;
-        // SAFETY: the handle is open; the pointer and the size are those of `status`, for which any bytes are valid.
+        // SAFETY: the handle is open; the pointer and the size are those of `status`, for which any
+        // bytes are valid.
         error::check(unsafe {
             QueryServiceStatusEx(
                 self.0.0,
@@ -132,14 +137,14 @@ impl Service for OpenService {
     fn active_dependents(&self) -> OsResult<Vec<U16String>> {
         let mut count = 0;
         let buffer = with_growing_buffer(|buffer, size, needed| {
-            // SAFETY: the handle is open; the pointer and the size are those of one buffer, which outlives the call, as
-            // `count` does.
+            // SAFETY: the handle is open; the pointer and the size are those of one buffer, which
+            // outlives the call, as `count` does.
             unsafe { EnumDependentServicesW(self.0.0, SERVICE_ACTIVE, buffer.cast(), size, needed, &raw mut count) }
         })?;
         let first = buffer.as_ptr().cast::<ENUM_SERVICE_STATUSW>();
         let names = (0..count as usize).map(|index| {
-            // SAFETY: the call succeeded, so the buffer, which is aligned, begins with `count` of these structures, and
-            // their names are zero-terminated strings in it.
+            // SAFETY: the call succeeded, so the buffer, which is aligned, begins with `count` of
+            // these structures, and their names are zero-terminated strings in it.
             unsafe { copy_string((*first.add(index)).lpServiceName) }
         });
         Ok(names.collect())

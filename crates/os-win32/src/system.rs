@@ -7,8 +7,8 @@ use windows_sys::Win32::System::SystemInformation::{GetLocalTime, GetSystemFirmw
 
 use crate::{buffer, error};
 
-/// Returns the build number of Windows, such as 20348. Unlike `GetVersionExW`, the call does not depend on the program's
-/// manifest.
+/// Returns the build number of Windows, such as 20348. Unlike `GetVersionExW`, the call does not
+/// depend on the program's manifest.
 ///
 /// <https://learn.microsoft.com/windows-hardware/drivers/ddi/wdm/nf-wdm-rtlgetversion>
 pub fn build() -> OsResult<u32> {

@@ -1,8 +1,8 @@
 //! WMI: a small pool of threads for each namespace, each thread with a connection.
 //!
-//! A COM call cannot be cancelled. Callers therefore submit a request to the pool and wait for the result until their deadline.
-//! [`pool`] has the threads and the queue, [`session`] the COM calls of a connection, and [`value`] the conversion of
-//! variants.
+//! A COM call cannot be cancelled. Callers therefore submit a request to the pool and wait for the
+//! result until their deadline. [`pool`] has the threads and the queue, [`session`] the COM calls
+//! of a connection, and [`value`] the conversion of variants.
 
 mod pool;
 mod session;

@@ -1,7 +1,7 @@
 //! Checks of `os::abi` and of the other numbers in `os`, when this test is compiled.
 //!
-//! The crate `os` defines Windows' structures and constants itself. The assertions below compare each with windows-sys, which
-//! is generated from Microsoft's metadata.
+//! The crate `os` defines Windows' structures and constants itself. The assertions below compare
+//! each with windows-sys, which is generated from Microsoft's metadata.
 #![cfg(windows)]
 #![allow(unsafe_code, reason = "sizes of fields are taken from pointers that are never read")]
 
@@ -21,7 +21,8 @@ use windows_sys::Win32::System::SystemServices as services;
 use windows_sys::Win32::System::Wmi as wbem;
 use windows_sys::core::GUID;
 
-/// Asserts that both structures have the same size, and that the fields of each pair have the same offset and size.
+/// Asserts that both structures have the same size, and that the fields of each pair have the same
+/// offset and size.
 macro_rules! same {
     ($ours:ty, $theirs:ty, { $($our_field:tt : $($their_field:tt).+),* $(,)? }) => {
         const _: () = assert!(size_of::<$ours>() == size_of::<$theirs>(), stringify!($ours));
@@ -29,7 +30,8 @@ macro_rules! same {
     };
 }
 
-/// Asserts that the fields of each pair have the same offset and size, for the heads of structures of variable length.
+/// Asserts that the fields of each pair have the same offset and size, for the heads of structures
+/// of variable length.
 macro_rules! same_fields {
     ($ours:ty, $theirs:ty, { $($our_field:tt : $($their_field:tt).+),* $(,)? }) => {
         const _: () = {
@@ -306,7 +308,8 @@ same_fields!(abi::FileIdBothDirInfo, fs::FILE_ID_BOTH_DIR_INFO, {
 });
 const _: () = assert!(abi::FileIdBothDirInfo::NAME_OFFSET == offset_of!(fs::FILE_ID_BOTH_DIR_INFO, FileName));
 
-// Reparse points. `os` has separate structures for the data of each tag, windows-sys a union after the head.
+// Reparse points. `os` has separate structures for the data of each tag, windows-sys a union after
+// the head.
 type TheirLink = nt::REPARSE_DATA_BUFFER_0_0;
 type TheirMountPoint = nt::REPARSE_DATA_BUFFER_0_1;
 same_fields!(abi::ReparseHead, nt::REPARSE_DATA_BUFFER, {

@@ -12,8 +12,8 @@ use windows_sys::Win32::System::LibraryLoader::LoadLibraryW;
 /// Loads a library by its name and frees it again. Returns the code of the error.
 fn load(name: &str) -> Result<(), u32> {
     let name = U16CString::from_str(name).unwrap();
-    // SAFETY: the name is zero-terminated. The library is a copy of this program, whose entry point is not called, or
-    // one of Windows.
+    // SAFETY: the name is zero-terminated. The library is a copy of this program, whose entry point
+    // is not called, or one of Windows.
     let library = unsafe { LoadLibraryW(name.as_ptr()) };
     if library.is_null() {
         // SAFETY: the function has no parameters.

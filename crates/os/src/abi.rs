@@ -1,9 +1,9 @@
 //! The ABI of Windows on x64: control codes, and the little-endian structures in the buffers.
 //!
-//! Any bytes are a valid value of each structure, so a buffer that the kernel filled can be read without trusting it:
-//! padding is explicit, and a flag is a `u8` and not a `bool`. A structure of variable length is defined by its fixed
-//! head, whose documentation describes what follows. On the Windows target, `os-win32` compares every offset, size and
-//! code with those of windows-sys.
+//! Any bytes are a valid value of each structure, so a buffer that the kernel filled can be read
+//! without trusting it: padding is explicit, and a flag is a `u8` and not a `bool`. A structure of
+//! variable length is defined by its fixed head, whose documentation describes what follows. On the
+//! Windows target, `os-win32` compares every offset, size and code with those of windows-sys.
 
 mod codes;
 mod disk;
@@ -39,7 +39,8 @@ pub use volume::{DiskExtent, FsAttributeInformation, FsFullSizeInformation, Volu
 /// `'RSMB'`: the firmware table provider of SMBIOS.
 pub const FIRMWARE_SMBIOS: u32 = 0x5253_4d42;
 
-/// The head of `RawSMBIOSData`, which [`crate::Os::firmware_table`] writes; `length` bytes of tables follow.
+/// The head of `RawSMBIOSData`, which [`crate::Os::firmware_table`] writes; `length` bytes of
+/// tables follow.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawSmbios {

@@ -34,14 +34,14 @@ impl Sub for Time {
 /// The interval at which a future is polled if it is not woken.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Work for [`Clock::run_watched`]. It calls its argument at the end of each step. The argument returns false if the step was too
-/// late; the work then returns.
+/// Work for [`Clock::run_watched`]. It calls its argument at the end of each step. The argument
+/// returns false if the step was too late; the work then returns.
 pub type WatchedWork = Box<dyn FnOnce(&dyn Fn() -> bool) + Send>;
 
 /// A monotonic clock, and the ways to wait.
 ///
-/// The storage operations neither read the system's clock nor park a thread themselves. On a simulated node all time is
-/// therefore simulated.
+/// The storage operations neither read the system's clock nor park a thread themselves. On a
+/// simulated node all time is therefore simulated.
 pub trait Clock: Send + Sync {
     /// Returns the current time.
     fn now(&self) -> Time;
@@ -54,8 +54,9 @@ pub trait Clock: Send + Sync {
     /// Blocks this thread for the duration `span`.
     fn sleep(&self, span: Duration);
 
-    /// Blocks this thread until `wait` is ready, for a thread outside an async runtime. Polls `wait` when it is woken, and at
-    /// intervals, because it may also become ready when time has passed.
+    /// Blocks this thread until `wait` is ready, for a thread outside an async runtime. Polls
+    /// `wait` when it is woken, and at intervals, because it may also become ready when time has
+    /// passed.
     fn block_on(&self, wait: Pin<&mut dyn Future<Output = ()>>) {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut context = Context::from_waker(&waker);
@@ -65,10 +66,11 @@ pub trait Clock: Send + Sync {
         }
     }
 
-    /// Runs `work` on a new thread and waits until it has returned. If a step takes longer than `patience`, returns false and
-    /// abandons the thread, which ends when that step ends.
+    /// Runs `work` on a new thread and waits until it has returned. If a step takes longer than
+    /// `patience`, returns false and abandons the thread, which ends when that step ends.
     ///
-    /// If the system cannot create a thread, runs `work` on this thread, without the limit. Panics if `work` panics.
+    /// If the system cannot create a thread, runs `work` on this thread, without the limit. Panics
+    /// if `work` panics.
     fn run_watched(&self, patience: Duration, work: WatchedWork) -> bool {
         watchdog::run(patience, work)
     }

@@ -10,13 +10,16 @@ pub type OsResult<T> = Result<T, OsError>;
 /// All of Windows' kinds of codes share this one number space:
 ///
 /// - a Win32 error code is kept;
-/// - an `HRESULT` of the facility `FACILITY_WIN32` is converted to its Win32 code; any other, such as WMI's
-///   `0x8004....`, is kept, as is a code of the iSCSI initiator, `0xefff....`;
-/// - an `NTSTATUS` is converted as `RtlNtStatusToDosError` converts it, except `STATUS_DELETE_PENDING`: that function
-///   returns "access denied" for it, and this type has [`Self::DELETE_PENDING`];
-/// - codes of `os` itself, which Windows never returns, have the customer bit of an `HRESULT`: `0xa004....`.
+/// - an `HRESULT` of the facility `FACILITY_WIN32` is converted to its Win32 code; any other, such
+///   as WMI's `0x8004....`, is kept, as is a code of the iSCSI initiator, `0xefff....`;
+/// - an `NTSTATUS` is converted as `RtlNtStatusToDosError` converts it, except
+///   `STATUS_DELETE_PENDING`: that function returns "access denied" for it, and this type has
+///   [`Self::DELETE_PENDING`];
+/// - codes of `os` itself, which Windows never returns, have the customer bit of an `HRESULT`:
+///   `0xa004....`.
 ///
-/// `Display` writes a short form of Microsoft's message, with the code: `the directory is not empty (145)`.
+/// `Display` writes a short form of Microsoft's message, with the code:
+/// `the directory is not empty (145)`.
 ///
 /// <https://learn.microsoft.com/windows/win32/debug/system-error-codes>
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -7,8 +7,8 @@ use widestring::{U16Str, U16String};
 
 /// An absolute NT path such as `\??\C:\var\lib`, `\??\Volume{...}` or `\??\PhysicalDrive2`.
 ///
-/// Windows uses an NT path literally: it does not resolve `.` or `..`, does not convert slashes, and does not limit the
-/// length to 260 characters.
+/// Windows uses an NT path literally: it does not resolve `.` or `..`, does not convert slashes,
+/// and does not limit the length to 260 characters.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct NtPath(U16String);
 

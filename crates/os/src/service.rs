@@ -48,8 +48,8 @@ pub trait Service: Send + Sync {
     /// <https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice>
     fn stop(&self) -> OsResult<()>;
 
-    /// Returns the names of all active services that depend on this one, directly or not, in the order in which they
-    /// have to be stopped.
+    /// Returns the names of all active services that depend on this one, directly or not, in the
+    /// order in which they have to be stopped.
     ///
     /// <https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-enumdependentservicesw>
     fn active_dependents(&self) -> OsResult<Vec<U16String>>;

@@ -1,4 +1,5 @@
-//! Windows Management Instrumentation (WMI): queries, and methods that may run longer than their caller waits.
+//! Windows Management Instrumentation (WMI): queries, and methods that may run longer than their
+//! caller waits.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,8 @@ pub enum Namespace {
     CimV2,
     /// `root\Microsoft\Windows\Storage`: disks, partitions, volumes.
     Storage,
-    /// The same namespace, through connections of its own: calls of the iSCSI initiator wait for servers.
+    /// The same namespace, through connections of its own: calls of the iSCSI initiator wait for
+    /// servers.
     Iscsi,
     /// `root\Microsoft\Windows\SMB`.
     Smb,
@@ -60,7 +62,8 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Returns the property `name` if the object has it and it is not null. Names are compared without case.
+    /// Returns the property `name` if the object has it and it is not null. Names are compared
+    /// without case.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let value = self
             .properties
@@ -90,13 +93,16 @@ impl Instance {
         self.text(name)?.parse().ok()
     }
 
-    /// Returns the code of Windows in an error object that a provider has posted, an `MSFT_WmiError`.
+    /// Returns the code of Windows in an error object that a provider has posted, an
+    /// `MSFT_WmiError`.
     ///
-    /// `error_Type` says what kind of code `error_Code` is. Where they are missing or of another kind, `MessageID` may
-    /// have the code, as PowerShell shows it: `Windows System Error 1219`, `HRESULT 0x800704c3`.
+    /// `error_Type` says what kind of code `error_Code` is. Where they are missing or of another
+    /// kind, `MessageID` may have the code, as PowerShell shows it: `Windows System Error 1219`,
+    /// `HRESULT 0x800704c3`.
     ///
-    /// `RPC_SERVER_UNAVAILABLE` and `RPC_CALL_FAILED` mean that the connection to WMI itself broke. A provider that posts
-    /// them has answered, so they are kept as `HRESULT`s here: `0x800706ba`, `0x800706be`.
+    /// `RPC_SERVER_UNAVAILABLE` and `RPC_CALL_FAILED` mean that the connection to WMI itself broke.
+    /// A provider that posts them has answered, so they are kept as `HRESULT`s here: `0x800706ba`,
+    /// `0x800706be`.
     /// <https://learn.microsoft.com/previous-versions/windows/desktop/wmi_v2/msft-wmierror>
     pub fn posted_code(&self) -> Option<OsError> {
         let of_kind = |kind: &str, code: u32| {
@@ -178,24 +184,26 @@ pub trait PendingCall: Send {
 pub trait Wmi: Send + Sync {
     /// Returns the objects that a WQL query (`SELECT` or `ASSOCIATORS OF`) finds.
     ///
-    /// Errors: WMI's codes; `WMI_TIMED_OUT` if the query has not ended by `deadline`, or no connection was free in time;
-    /// `WMI_QUEUE_FULL` if too many requests wait for a connection.
+    /// Errors: WMI's codes; `WMI_TIMED_OUT` if the query has not ended by `deadline`, or no
+    /// connection was free in time; `WMI_QUEUE_FULL` if too many requests wait for a connection.
     /// <https://learn.microsoft.com/windows/win32/api/wbemcli/nf-wbemcli-iwbemservices-execquery>
     fn query(&self, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>>;
 
     /// Calls a method.
     ///
-    /// Errors: WMI's codes, and those that the provider posts: Win32 codes of the SMB classes, codes of the iSCSI initiator
-    /// (`ISDSC_...`). With `WMI_TIMED_OUT` (no connection was free in time) or `WMI_QUEUE_FULL` (too many requests wait
-    /// for a connection), the method was not called. With `RPC_CALL_FAILED` or `WBEM_TRANSPORT_FAILURE` it is unknown
-    /// whether the method was called, and the caller must read the state. A provider that posts such a code of RPC, with
-    /// which the method has ended, is distinguished: its code is kept as an `HRESULT`, `0x8007....`.
+    /// Errors: WMI's codes, and those that the provider posts: Win32 codes of the SMB classes,
+    /// codes of the iSCSI initiator (`ISDSC_...`). With `WMI_TIMED_OUT` (no connection was free in
+    /// time) or `WMI_QUEUE_FULL` (too many requests wait for a connection), the method was not
+    /// called. With `RPC_CALL_FAILED` or `WBEM_TRANSPORT_FAILURE` it is unknown whether the method
+    /// was called, and the caller must read the state. A provider that posts such a code of RPC,
+    /// with which the method has ended, is distinguished: its code is kept as an `HRESULT`,
+    /// `0x8007....`.
     /// <https://learn.microsoft.com/windows/win32/api/wbemcli/nf-wbemcli-iwbemservices-execmethod>
     fn call(&self, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus>;
 }
 
-/// Returns the class in the path of a class or of an instance, such as `MSFT_Disk.ObjectId="..."` or
-/// `MSFT_StorageSetting=@`.
+/// Returns the class in the path of a class or of an instance, such as `MSFT_Disk.ObjectId="..."`
+/// or `MSFT_StorageSetting=@`.
 pub fn class_of(path: &str) -> &str {
     path.split(['.', '=']).next().unwrap_or(path)
 }

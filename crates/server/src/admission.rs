@@ -1,4 +1,5 @@
-//! Admission: limits on connections, calls, request bodies and unread responses, shared fairly between connections.
+//! Admission: limits on connections, calls, request bodies and unread responses, shared fairly
+//! between connections.
 
 pub(crate) mod connections;
 pub(crate) mod limits;

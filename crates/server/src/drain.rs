@@ -1,8 +1,8 @@
 //! Draining: the phases in which a server shuts down, and what was unfinished at the end.
 //!
-//! The drain time is `Limits::drain`, which the daemon sets from its flag `-drain` (`csi-proxy/src/flags/table.rs`).
-//! `Server::serve` in `server.rs` passes through the phases; `listen/acceptor.rs` and `listen/connection_task.rs`
-//! react.
+//! The drain time is `Limits::drain`, which the daemon sets from its flag `-drain`
+//! (`csi-proxy/src/flags/table.rs`). `Server::serve` in `server.rs` passes through the phases;
+//! `listen/acceptor.rs` and `listen/connection_task.rs` react.
 
 pub(crate) mod readiness;
 

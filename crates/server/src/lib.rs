@@ -1,8 +1,9 @@
 //! The gRPC server of csi-proxy.
 //!
-//! The server turns the requests of all group-versions into operations of [`storage_ops`], and their results into
-//! responses. It maps messages to operations and failures to status codes, and accepts, limits, counts and drains
-//! connections and calls. `storage_ops` defines what an operation does.
+//! The server turns the requests of all group-versions into operations of [`storage_ops`], and
+//! their results into responses. It maps messages to operations and failures to status codes, and
+//! accepts, limits, counts and drains connections and calls. `storage_ops` defines what an
+//! operation does.
 //!
 //! ```
 //! # use std::{error::Error, io, sync::Arc};
@@ -23,7 +24,8 @@
 //! }
 //! ```
 //!
-//! These are the layers, from the lowest to the highest. A module uses only modules of its own layer and of lower layers.
+//! These are the layers, from the lowest to the highest. A module uses only modules of its own
+//! layer and of lower layers.
 //!
 //! - `drain`: the phases of a shutdown, and whether the server is ready;
 //! - `admission`: limits on connections, calls, request bodies and unread responses;

@@ -1,8 +1,8 @@
 //! RPCs: from an HTTP/2 request to an operation, and from its result to a response.
 //!
-//! [`router`] finds the RPC that a path names, [`call`] handles what all calls have in common, and [`handler`] decodes
-//! the request, runs the operation and encodes the response. A group's file has the
-//! conversions of their messages.
+//! [`router`] finds the RPC that a path names, [`call`] handles what all calls have in common, and
+//! [`handler`] decodes the request, runs the operation and encodes the response. A group's file has
+//! the conversions of their messages.
 
 pub(crate) mod boxed_service;
 pub(crate) mod call;

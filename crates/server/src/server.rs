@@ -1,4 +1,5 @@
-//! The server of one node: its construction, and its life from the first connection to the end of the drain.
+//! The server of one node: its construction, and its life from the first connection to the end of
+//! the drain.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -44,8 +45,8 @@ impl Server {
         &self.state.connections
     }
 
-    /// Serves `endpoints` until `shutdown` completes, then drains, and returns what was unfinished after the drain
-    /// time.
+    /// Serves `endpoints` until `shutdown` completes, then drains, and returns what was unfinished
+    /// after the drain time.
     pub async fn serve<L: Listener>(
         &self,
         endpoints: Vec<Endpoint<L>>,
@@ -89,8 +90,8 @@ impl Server {
         Unfinished { calls, operations: self.state.executor.running() }
     }
 
-    /// Waits until no call and no operation runs, at most for the drain time, and then until the clients have read their
-    /// responses.
+    /// Waits until no call and no operation runs, at most for the drain time, and then until the
+    /// clients have read their responses.
     async fn wait_until_idle(&self, open_connections: &TaskTracker) {
         let ServerState { limits, executor, open_calls, .. } = &*self.state;
         let began = Instant::now();
@@ -108,7 +109,8 @@ impl Server {
     }
 }
 
-/// Makes the connections drain, also if the future of [`Server::serve`] is dropped. They then close at once.
+/// Makes the connections drain, also if the future of [`Server::serve`] is dropped. They then close
+/// at once.
 struct DrainAtDrop<'a>(&'a Connections);
 
 impl Drop for DrainAtDrop<'_> {

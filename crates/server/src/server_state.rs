@@ -1,4 +1,5 @@
-//! The state that all connections and calls of a server share: its limits, and the use of each limit.
+//! The state that all connections and calls of a server share: its limits, and the use of each
+//! limit.
 
 pub(crate) mod failures;
 
@@ -58,7 +59,8 @@ impl ServerState {
         }
     }
 
-    /// Returns the time from the creation of the server to `moment`. A call records this time when it begins.
+    /// Returns the time from the creation of the server to `moment`. A call records this time when
+    /// it begins.
     pub(crate) fn since_start(&self, moment: Instant) -> Duration {
         moment - self.started
     }

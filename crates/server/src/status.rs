@@ -1,8 +1,9 @@
 //! The status of a server: what runs now, what waits for what, and what has failed.
 //!
-//! `/statusz?format=json` returns the fields of `Status` and further fields of the program. Fields may be added, but
-//! are not renamed or removed. All durations are in seconds. No field contains a secret or the name of a user;
-//! `object`, `key` and `message` contain text that came from clients: escape it before showing it on a terminal.
+//! `/statusz?format=json` returns the fields of `Status` and further fields of the program. Fields
+//! may be added, but are not renamed or removed. All durations are in seconds. No field contains a
+//! secret or the name of a user; `object`, `key` and `message` contain text that came from clients:
+//! escape it before showing it on a terminal.
 //!
 //! ```json
 //! {
@@ -33,8 +34,9 @@ pub use crate::server_state::failures::Failure;
 /// The status of a server at one moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
-    /// The calls whose operation has been requested, and operations that continue without their caller, in the order of
-    /// their arrival. Then the calls that wait for one of the slots of `-max-calls`.
+    /// The calls whose operation has been requested, and operations that continue without their
+    /// caller, in the order of their arrival. Then the calls that wait for one of the slots of
+    /// `-max-calls`.
     pub calls: Vec<RunningCall>,
     /// The pools of worker threads.
     pub pools: Vec<Pool>,
@@ -51,7 +53,8 @@ pub struct Status {
 /// A call in progress.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunningCall {
-    /// The number of the call, which the log has as `id`; `null` for an operation that no call requested.
+    /// The number of the call, which the log has as `id`; `null` for an operation that no call
+    /// requested.
     pub call: Option<u64>,
     /// The path of the RPC, or the name of an operation that no call requested.
     pub rpc: &'static str,
@@ -63,9 +66,9 @@ pub struct RunningCall {
     pub connection: Option<u64>,
     /// Whether its caller still waits for the result.
     pub has_caller: bool,
-    /// `running`, `starting`, `waiting for lock KEY`, `waiting for a slot of -max-calls`, `sharing the result of call NUMBER`,
-    /// which requested the same, or what keeps the call from a thread, such as `waiting: disk 5 already uses its 5 of the 16
-    /// threads of pool disks`.
+    /// `running`, `starting`, `waiting for lock KEY`, `waiting for a slot of -max-calls`,
+    /// `sharing the result of call NUMBER`, which requested the same, or what keeps the call from a
+    /// thread, such as `waiting: disk 5 already uses its 5 of the 16 threads of pool disks`.
     pub state: String,
 }
 
@@ -123,8 +126,8 @@ pub struct RpcSummary {
     pub failed: u64,
     /// How long a call takes on average.
     pub mean_seconds: Option<f64>,
-    /// A duration that 99 of 100 calls do not exceed: a bound of the histogram in the metrics; `null` if none is that
-    /// large.
+    /// A duration that 99 of 100 calls do not exceed: a bound of the histogram in the metrics;
+    /// `null` if none is that large.
     pub p99_seconds: Option<f64>,
 }
 

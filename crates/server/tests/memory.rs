@@ -1,5 +1,5 @@
-//! How much memory connections hold, whatever was sent on them. This is a test binary by itself because it counts the
-//! allocations of its whole process.
+//! How much memory connections hold, whatever was sent on them. This is a test binary by itself
+//! because it counts the allocations of its whole process.
 #![cfg(unix)]
 
 #[path = "sockets/daemon.rs"]
@@ -20,11 +20,12 @@ const LIST_DISK_IDS: &str = "/v1.Disk/ListDiskIDs";
 const CALLS: &str = r#"grpc_code="OK",grpc_method="ListDiskIDs",grpc_service="v1.Disk""#;
 const KIB: usize = 1024;
 
-/// Maximum memory of a connection on which one call has been made, and of one on which anything has been sent.
+/// Maximum memory of a connection on which one call has been made, and of one on which anything has
+/// been sent.
 const ORDINARY: usize = 42 * KIB;
 const ANY: usize = 320 * KIB;
-/// Maximum memory of a connection after any number of ordinary calls, one after the other. Of these, 28 KiB are the buffers
-/// that h2 allocates for every connection.
+/// Maximum memory of a connection after any number of ordinary calls, one after the other. Of
+/// these, 28 KiB are the buffers that h2 allocates for every connection.
 const OFTEN: usize = 45 * KIB;
 /// Maximum memory of a connection with an unfinished header block of 32 KiB.
 const UNFINISHED: usize = ORDINARY + 32 * KIB;
@@ -54,8 +55,8 @@ fn handled(daemon: &Daemon) -> usize {
     lines.next().map_or(0, |line| line.rsplit(' ').next().and_then(|count| count.parse().ok()).expect("a number"))
 }
 
-/// Opens a connection and makes it as large as it can become: with as many calls at once as it may have, a full header
-/// table and a large header block.
+/// Opens a connection and makes it as large as it can become: with as many calls at once as it may
+/// have, a full header table and a large header block.
 async fn grown(daemon: &Daemon) -> Client {
     let handled = handled(daemon);
     let mut client = Client::new(daemon.stream(PIPE).await).await;
@@ -109,7 +110,8 @@ async fn used_often(daemon: &Daemon) -> Client {
     client
 }
 
-/// Opens a connection that fills the header table with paths, each in a large header block of its own.
+/// Opens a connection that fills the header table with paths, each in a large header block of its
+/// own.
 async fn with_paths(daemon: &Daemon) -> Client {
     let mut client = used_once(daemon).await;
     for call in 0..120_u8 {

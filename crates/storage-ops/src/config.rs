@@ -7,28 +7,33 @@ use os::abi::Sid;
 use crate::error::{OperationError, OperationResult};
 use crate::types::{AllowedPortal, HostPath, ServiceName, SmbServer};
 
-/// The settings that an administrator can change. A setting may be added in any release: begin with the default.
+/// The settings that an administrator can change. A setting may be added in any release: begin with
+/// the default.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// Kubelet's directory, always a working directory. The volume RPCs and IsSymlink resolve paths without a drive on
-    /// its drive.
+    /// Kubelet's directory, always a working directory. The volume RPCs and IsSymlink resolve paths
+    /// without a drive on its drive.
     pub kubelet_dir: HostPath,
     /// The drive that Windows is on.
     pub system_drive: char,
     /// Further directories in which drivers may change files.
     pub working_dirs: Vec<HostPath>,
-    /// If set, the only directory that may contain paths of the context PLUGIN (`-kubelet-csi-plugins-path`).
+    /// If set, the only directory that may contain paths of the context PLUGIN
+    /// (`-kubelet-csi-plugins-path`).
     pub plugin_dir: Option<HostPath>,
     /// If set, the only directory that may contain paths of the context POD (`-kubelet-pod-path`).
     pub pod_dir: Option<HostPath>,
-    /// Further paths of the node itself, such as those of the container runtime: no driver may use their volumes.
+    /// Further paths of the node itself, such as those of the container runtime: no driver may use
+    /// their volumes.
     pub node_paths: Vec<HostPath>,
     /// Whether SMB mappings must be encrypted.
     pub require_privacy: bool,
-    /// Whether a readable SMB mapping may be used by a user other than the one for whom it was created.
+    /// Whether a readable SMB mapping may be used by a user other than the one for whom it was
+    /// created.
     pub share_smb_mappings: bool,
-    /// Whether a request is refused if its password differs from the one that its SMB mapping was made with.
+    /// Whether a request is refused if its password differs from the one that its SMB mapping was
+    /// made with.
     pub refuse_other_smb_passwords: bool,
     /// If set, the only services that may be started and stopped.
     pub services: Option<Vec<ServiceName>>,
@@ -38,7 +43,8 @@ pub struct Config {
     pub iscsi_portals: Option<Vec<AllowedPortal>>,
     /// The file system with which raw volumes are formatted.
     pub format_file_system: NewFileSystem,
-    /// The allocation unit size in bytes with which raw volumes are formatted. If not set, Windows chooses it.
+    /// The allocation unit size in bytes with which raw volumes are formatted. If not set, Windows
+    /// chooses it.
     pub format_allocation_unit: Option<u32>,
     /// Accounts that are granted the right "modify" on a volume when it is formatted.
     pub format_writers: Vec<Sid>,
@@ -56,10 +62,11 @@ pub enum NewFileSystem {
     ReFs,
 }
 
-/// How long operations wait for Windows. docs/limits.md lists all time limits, those of calls among them.
+/// How long operations wait for Windows. docs/limits.md lists all time limits, those of calls among
+/// them.
 ///
-/// Except where a field states otherwise, a timeout ends the wait, not the work: a call that Windows has started keeps
-/// running, and its locks are kept until it ends.
+/// Except where a field states otherwise, a timeout ends the wait, not the work: a call that
+/// Windows has started keeps running, and its locks are kept until it ends.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Timeouts {
@@ -71,12 +78,13 @@ pub struct Timeouts {
     pub format: Duration,
     /// For the arrival of a volume after its partition was created or its disk was brought online.
     pub arrival: Duration,
-    /// For an SMB server to find a share again that it reports as missing, as it does after a failover.
+    /// For an SMB server to find a share again that it reports as missing, as it does after a
+    /// failover.
     pub share_gone: Duration,
     /// For a service to change its state.
     pub service: Duration,
-    /// For the removal of a directory with its contents, or of the contents. Unlike the other timeouts, this one ends
-    /// the work, between two entries.
+    /// For the removal of a directory with its contents, or of the contents. Unlike the other
+    /// timeouts, this one ends the work, between two entries.
     pub removal: Duration,
 }
 

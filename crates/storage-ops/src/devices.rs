@@ -1,4 +1,5 @@
-//! Devices and file systems: the requests that Windows offers, with typed buffers, and the decoding of the answers.
+//! Devices and file systems: the requests that Windows offers, with typed buffers, and the decoding
+//! of the answers.
 //!
 //! This layer knows no storage provider, no thread and no lock.
 

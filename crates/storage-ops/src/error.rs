@@ -1,7 +1,8 @@
 //! Errors.
 //!
-//! A part of an operation returns an [`OperationError`], which has a kind and a reason. The caller receives an
-//! [`Error`], which also has the name of the operation and a description that names its object.
+//! A part of an operation returns an [`OperationError`], which has a kind and a reason. The caller
+//! receives an [`Error`], which also has the name of the operation and a description that names its
+//! object.
 
 use std::fmt;
 
@@ -19,15 +20,16 @@ pub enum Kind {
     AlreadyExists = 6,
     /// The state of the node does not allow the operation; change the state first.
     FailedPrecondition = 9,
-    /// Windows or a server denied the access, the path is outside the working directories, or the object is not on a
-    /// list of the administrator.
+    /// Windows or a server denied the access, the path is outside the working directories, or the
+    /// object is not on a list of the administrator.
     PermissionDenied = 7,
-    /// Another process is changing or using the object, or the operation stopped before it was complete; repeat the request.
+    /// Another process is changing or using the object, or the operation stopped before it was
+    /// complete; repeat the request.
     Busy = 10, // Aborted
     /// The operation was started and is still running; repeat the request to wait for it.
     StillRunning = 4, // DeadlineExceeded
-    /// The operation was not started: no thread or WMI connection was available, or a disk or every storage port did
-    /// not answer. Try again later.
+    /// The operation was not started: no thread or WMI connection was available, or a disk or every
+    /// storage port did not answer. Try again later.
     Unavailable = 14,
     /// The operation was not started because every caller cancelled.
     Cancelled = 1,
@@ -38,8 +40,8 @@ pub enum Kind {
 impl Kind {
     /// Returns the number of the gRPC code with which a driver reports the error.
     ///
-    /// Kubelet assumes that an operation may still be running after Cancelled, DeadlineExceeded, Unavailable, Aborted or
-    /// ResourceExhausted, and that it has ended after any other code.
+    /// Kubelet assumes that an operation may still be running after Cancelled, DeadlineExceeded,
+    /// Unavailable, Aborted or ResourceExhausted, and that it has ended after any other code.
     pub fn grpc_code(self) -> i32 {
         self as i32
     }
@@ -97,7 +99,8 @@ impl OperationError {
         Self::new(Kind::FailedPrecondition, reason)
     }
 
-    /// Creates the error of an operation on `object` that the administrator's list in `flag` does not allow.
+    /// Creates the error of an operation on `object` that the administrator's list in `flag` does
+    /// not allow.
     pub(crate) fn not_listed(flag: &str, object: impl fmt::Display) -> Self {
         Self::new(Kind::PermissionDenied, format!("csi-proxy's flag {flag} does not list {object}"))
     }
@@ -119,7 +122,8 @@ impl fmt::Display for OperationError {
     }
 }
 
-/// A failed operation: `cannot mount volume \\?\Volume{...}\ at C:\var\...: the directory is not empty (145)`.
+/// A failed operation:
+/// `cannot mount volume \\?\Volume{...}\ at C:\var\...: the directory is not empty (145)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     operation: &'static str,
@@ -128,8 +132,8 @@ pub struct Error {
 }
 
 impl Error {
-    /// Creates the error of `operation`. `description` is the phrase that follows "cannot"; it is empty for a request
-    /// that could not be parsed.
+    /// Creates the error of `operation`. `description` is the phrase that follows "cannot"; it is
+    /// empty for a request that could not be parsed.
     pub(crate) fn new(operation: &'static str, description: String, error: OperationError) -> Self {
         Self { operation, description, cause: error }
     }
@@ -161,9 +165,11 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Returns at most the first 80 bytes of `text`, which a request contained, in quotation marks for an error text.
+/// Returns at most the first 80 bytes of `text`, which a request contained, in quotation marks for
+/// an error text.
 ///
-/// Backslashes are not doubled, so that a path reads as it was sent. Misleading characters are written as code points.
+/// Backslashes are not doubled, so that a path reads as it was sent. Misleading characters are
+/// written as code points.
 pub(crate) fn quoted(text: &str) -> String {
     let start = &text[..text.floor_char_boundary(80)];
     format!("\"{}\"", terminal_text::escaped(start).replace('"', "\\\""))

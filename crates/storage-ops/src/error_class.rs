@@ -1,8 +1,9 @@
 //! The meaning of Windows error codes: one table for all operations.
 //!
-//! Each row of [`TABLE`] has a code, the [`Kind`] that is reported unless an operation chooses a more specific one, and
-//! the [`ErrorClass`]es it belongs to. Similar classes differ on purpose; the documentation of a class gives the
-//! reason. A code that is in no row is [`Kind::Internal`] and in no class.
+//! Each row of [`TABLE`] has a code, the [`Kind`] that is reported unless an operation chooses a
+//! more specific one, and the [`ErrorClass`]es it belongs to. Similar classes differ on purpose;
+//! the documentation of a class gives the reason. A code that is in no row is [`Kind::Internal`]
+//! and in no class.
 
 use std::fmt;
 
@@ -22,21 +23,25 @@ use Kind::{AlreadyExists, Busy, FailedPrecondition, Internal, InvalidArgument, N
 pub(crate) enum ErrorClass {
     /// A disk or volume, addressed as a device, has been removed.
     ///
-    /// Does not contain `ERROR_NOT_READY`: a disk that is offline and a volume that is being formatted exist.
+    /// Does not contain `ERROR_NOT_READY`: a disk that is offline and a volume that is being
+    /// formatted exist.
     DeviceRemoved,
-    /// The target of a link or mount point does not exist, whether it is a path, a server or a volume.
+    /// The target of a link or mount point does not exist, whether it is a path, a server or a
+    /// volume.
     ///
-    /// Contains codes of the network and of deletion, which no device returns. Does not contain `ERROR_NOT_READY`: a
-    /// volume that is not ready exists, and a mount point that leads to it is not stale.
+    /// Contains codes of the network and of deletion, which no device returns. Does not contain
+    /// `ERROR_NOT_READY`: a volume that is not ready exists, and a mount point that leads to it is
+    /// not stale.
     TargetMissing,
-    /// The target of a link is not a path that Windows can follow: links are not examined when they are created.
+    /// The target of a link is not a path that Windows can follow: links are not examined when they
+    /// are created.
     ///
     /// Is of use only for a path that is valid itself.
     TargetInvalid,
     /// An entry, opened by its name in an open directory, has been deleted or is being deleted.
     ///
-    /// Does not contain `ERROR_PATH_NOT_FOUND`: relative to an open handle that code means that the parent is not a
-    /// usable directory, not that the entry has been deleted.
+    /// Does not contain `ERROR_PATH_NOT_FOUND`: relative to an open handle that code means that the
+    /// parent is not a usable directory, not that the entry has been deleted.
     EntryDeleted,
     /// A directory, opened by its path, does not exist.
     DirectoryMissing,
@@ -44,7 +49,8 @@ pub(crate) enum ErrorClass {
     ///
     /// With any other code, the files that are open on an SMB mapping may become usable again.
     CredentialsRefused,
-    /// A server cannot be reached: of the network, or of a server that is down, starts or is overloaded.
+    /// A server cannot be reached: of the network, or of a server that is down, starts or is
+    /// overloaded.
     ///
     /// Does not contain `ERROR_BAD_NET_NAME`, with which a server answers.
     ServerUnreachable,
@@ -56,20 +62,23 @@ pub(crate) enum ErrorClass {
     NotStarted,
     /// The connection to WMI failed; whether the method ran, or still runs, is unknown.
     ///
-    /// Does not contain the codes that state that a call did not run (`RPC_S_CALL_FAILED_DNE`, `RPC_E_SERVER_DIED_DNE`).
+    /// Does not contain the codes that state that a call did not run (`RPC_S_CALL_FAILED_DNE`,
+    /// `RPC_E_SERVER_DIED_DNE`).
     OutcomeUnknown,
     /// WMI has no such namespace, class or method: this Windows lacks the feature.
     NotInstalled,
     /// The device or file system does not implement the request.
     Unsupported,
-    /// Like [`Self::Unsupported`], for requests that select a property or an information class by number: drivers and
-    /// file systems also refuse an unknown number with `ERROR_INVALID_PARAMETER`.
+    /// Like [`Self::Unsupported`], for requests that select a property or an information class by
+    /// number: drivers and file systems also refuse an unknown number with
+    /// `ERROR_INVALID_PARAMETER`.
     UnsupportedOrInvalid,
     /// The output buffer is too small for the answer.
     BufferTooSmall,
     /// The medium of a device fails or is encrypted, for every program that reads it.
     MediumFailed,
-    /// The content of a device cannot be read: it fails, is not ready, denies the access or is encrypted.
+    /// The content of a device cannot be read: it fails, is not ready, denies the access or is
+    /// encrypted.
     Unreadable,
 }
 
@@ -91,7 +100,8 @@ const fn row(code: OsError, kind: Kind, classes: &'static [ErrorClass]) -> Row {
     Row { code, kind, classes }
 }
 
-/// The codes that operations distinguish, in the order of the pages on which Microsoft documents them.
+/// The codes that operations distinguish, in the order of the pages on which Microsoft documents
+/// them.
 const TABLE: &[Row] = &[
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--0-499->
     row(OsError::INVALID_FUNCTION, Internal, &[Unsupported, UnsupportedOrInvalid]),

@@ -1,13 +1,14 @@
-//! The executor, which runs operations for many callers. It coalesces equal operations, waits for locks without
-//! occupying a thread, and has a separate pool of threads for each kind of work.
+//! The executor, which runs operations for many callers. It coalesces equal operations, waits for
+//! locks without occupying a thread, and has a separate pool of threads for each kind of work.
 //!
-//! A read ([`Coalesce::Never`]) runs for one caller and needs no lock. A read of local files runs on the thread that
-//! polls it, as long as another thread of the runtime remains free.
+//! A read ([`Coalesce::Never`]) runs for one caller and needs no lock. A read of local files runs
+//! on the thread that polls it, as long as another thread of the runtime remains free.
 //!
-//! A change is a job of its own. A request that equals a job in progress shares its result if [`Operation::COALESCE`]
-//! allows it. A job waits for its locks, then for a thread of its pool, and only then occupies a thread. It keeps its
-//! locks when it moves to another pool. If every caller cancels before the first change, the job is cancelled; after the
-//! first change it runs to its end, and a retry joins it.
+//! A change is a job of its own. A request that equals a job in progress shares its result if
+//! [`Operation::COALESCE`] allows it. A job waits for its locks, then for a thread of its pool, and
+//! only then occupies a thread. It keeps its locks when it moves to another pool. If every caller
+//! cancels before the first change, the job is cancelled; after the first change it runs to its
+//! end, and a retry joins it.
 
 pub(crate) mod activity;
 mod inline_reads;
@@ -109,8 +110,8 @@ impl<O: Operation> Job<O> {
         Owner { request: self.request, call: self.call }
     }
 
-    /// Cancels the job if every caller has cancelled and no change has begun, and moves it to `next` otherwise. Returns
-    /// whether the job goes on. No caller can join in between.
+    /// Cancels the job if every caller has cancelled and no change has begun, and moves it to
+    /// `next` otherwise. Returns whether the job goes on. No caller can join in between.
     fn advance(&self, next: Option<Phase>) -> bool {
         let mut phase = lock(&self.phase);
         if *phase != Phase::Changing {
@@ -134,7 +135,8 @@ impl<O: Operation> Job<O> {
         open.then(|| self.result.subscribe())
     }
 
-    /// Waits for `wait`, unless every caller cancels. A job that has begun a change is not cancelled.
+    /// Waits for `wait`, unless every caller cancels. A job that has begun a change is not
+    /// cancelled.
     async fn while_wanted<T>(&self, wait: impl Future<Output = T>) -> OperationResult<T> {
         tokio::select! {
             value = wait => Ok(value),
@@ -172,9 +174,10 @@ impl Executor {
         }
     }
 
-    /// Runs every read on the thread of the runtime that polls it. A runtime with one thread then always runs a call in the
-    /// same way. A read that hangs blocks that thread, so use this only in tests on simulated nodes. By default only reads of
-    /// local files run on the threads of the runtime, and one thread runs none.
+    /// Runs every read on the thread of the runtime that polls it. A runtime with one thread then
+    /// always runs a call in the same way. A read that hangs blocks that thread, so use this only
+    /// in tests on simulated nodes. By default only reads of local files run on the threads of the
+    /// runtime, and one thread runs none.
     #[must_use]
     pub fn with_all_reads_inline(self) -> Self {
         Self { all_reads_inline: true, ..self }
@@ -190,8 +193,8 @@ impl Executor {
         self.run_for(Requester::default(), operation).await
     }
 
-    /// Runs `operation`, or joins an equal one that is in progress. The quota of the client of `requester` limits its
-    /// threads.
+    /// Runs `operation`, or joins an equal one that is in progress. The quota of the client of
+    /// `requester` limits its threads.
     pub async fn run_for<O: Operation>(
         self: &Arc<Self>,
         requester: impl Into<Requester>,
@@ -231,7 +234,8 @@ impl Executor {
         Entry { requests: Arc::clone(&self.requests), number }
     }
 
-    /// Returns the number of changes that are queued or running, including those whose callers have cancelled.
+    /// Returns the number of changes that are queued or running, including those whose callers have
+    /// cancelled.
     pub fn running(&self) -> usize {
         *self.running.borrow()
     }
@@ -242,7 +246,8 @@ impl Executor {
         let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
     }
 
-    /// Joins an equal job, or registers a new job that the caller has to run. Also returns the number of the request.
+    /// Joins an equal job, or registers a new job that the caller has to run. Also returns the
+    /// number of the request.
     fn join_or_begin<O: Operation>(
         self: &Arc<Self>,
         work: Arc<Tracked<O>>,
@@ -284,7 +289,8 @@ impl Executor {
         Err(OperationError::too_many_reruns(MAX_RUNS))
     }
 
-    /// Runs the job once, under the locks that it needs now. Stores the locks in `held` unless the job must be run again.
+    /// Runs the job once, under the locks that it needs now. Stores the locks in `held` unless the
+    /// job must be run again.
     async fn run_locked<O: Operation>(&self, job: &Arc<Job<O>>, held: &mut Option<Arc<Guard>>) -> RunResult<O::Output> {
         let keys = self.lock_keys(job).await?;
         let guard = Arc::new(self.lock(job, keys).await?);
@@ -324,7 +330,8 @@ impl Executor {
         thread.run(move || work.operation.lock_keys(&node)).await
     }
 
-    /// Runs the operation on a thread of its pool, and again on a thread of each pool that it then requests.
+    /// Runs the operation on a thread of its pool, and again on a thread of each pool that it then
+    /// requests.
     async fn run_in_pools<O: Operation>(
         &self,
         work: &Arc<Tracked<O>>,
@@ -347,7 +354,8 @@ impl Executor {
                 catch_panic(|| operation.run(Run::new(&self.node, &ctx)))
             } else {
                 let holder = Holder { resource: resource.clone(), client: requester.client, is_exempt: false };
-                // Boxed, because this halves the size of the future of a read that needs no other thread.
+                // Boxed, because this halves the size of the future of a read that needs no other
+                // thread.
                 Box::pin(self.run_on_thread(pool, holder, work, mode, ctx).instrument(requester.span())).await
             };
             match result {
@@ -400,8 +408,8 @@ impl Executor {
     }
 }
 
-/// A registered job. Dropping it, also during a panic, unregisters the job, so that no caller joins or waits for a job
-/// that has ended.
+/// A registered job. Dropping it, also during a panic, unregisters the job, so that no caller joins
+/// or waits for a job that has ended.
 struct RegisteredJob<O: Operation> {
     executor: Arc<Executor>,
     job: Arc<Job<O>>,
@@ -410,8 +418,8 @@ struct RegisteredJob<O: Operation> {
 impl<O: Operation> RegisteredJob<O> {
     /// Runs the job and publishes the result.
     ///
-    /// The job is unregistered before the locks are released: the next holder of the locks may undo what the job did,
-    /// so a request that arrives later must not join it.
+    /// The job is unregistered before the locks are released: the next holder of the locks may undo
+    /// what the job did, so a request that arrives later must not join it.
     async fn run(self) {
         let mut held = None;
         let result = self.executor.run_job(&self.job, &mut held).await;

@@ -1,4 +1,5 @@
-//! The Windows host: its primitives and its clock, how long to wait for it, and what is counted about it.
+//! The Windows host: its primitives and its clock, how long to wait for it, and what is counted
+//! about it.
 
 pub(crate) mod device_queries;
 pub(crate) mod fallback;
@@ -42,8 +43,8 @@ impl Host {
         &*self.os
     }
 
-    /// Asks each device, for which `query` is given its `T`. Returns the answers in the same order: `None` for a device that
-    /// does not answer in time, which is logged.
+    /// Asks each device, for which `query` is given its `T`. Returns the answers in the same order:
+    /// `None` for a device that does not answer in time, which is logged.
     pub(crate) fn query_each<T: Send + 'static, R: Send + 'static>(
         &self,
         targets: impl Iterator<Item = (Device, T)>,
@@ -66,7 +67,8 @@ impl Host {
         self.os.clock()
     }
 
-    /// Calls `check` until it returns a value or `timeout` has passed, with pauses that double up to one second.
+    /// Calls `check` until it returns a value or `timeout` has passed, with pauses that double up
+    /// to one second.
     pub(crate) fn poll<T, E>(
         &self,
         timeout: Duration,

@@ -1,11 +1,12 @@
 //! Readings of a node's state, for programs that diagnose a node or compare the ways to read it.
 //!
-//! An operation chooses among the ways to read something and waits for what has not arrived yet. A reading makes one
-//! native attempt, never asks the storage provider, and changes nothing: not even Windows' own cache of a disk's size is
-//! refreshed. Each reading fails by itself, so that one failure hides no other reading.
+//! An operation chooses among the ways to read something and waits for what has not arrived yet. A
+//! reading makes one native attempt, never asks the storage provider, and changes nothing: not even
+//! Windows' own cache of a disk's size is refreshed. Each reading fails by itself, so that one
+//! failure hides no other reading.
 //!
-//! No reading leaves the node, except [`Inspector::read_share`]: a link to a server is not followed, since that would log
-//! on to the server and could wait for it.
+//! No reading leaves the node, except [`Inspector::read_share`]: a link to a server is not
+//! followed, since that would log on to the server and could wait for it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -64,7 +65,8 @@ pub struct VolumeReadings {
     pub file_system: OperationResult<Option<String>>,
     /// Whether the volume counts as formatted.
     pub formatted: OperationResult<bool>,
-    /// The drive letters and directories at which the mount manager has the volume, each with a final backslash.
+    /// The drive letters and directories at which the mount manager has the volume, each with a
+    /// final backslash.
     pub paths: OperationResult<Vec<String>>,
 }
 
@@ -78,7 +80,8 @@ pub struct LinkReadings {
     pub target: String,
     /// The kind of the target.
     pub kind: LinkKind,
-    /// Whether the target exists. A target on a server, or behind a link to one, is not opened and counts as existing.
+    /// Whether the target exists. A target on a server, or behind a link to one, is not opened and
+    /// counts as existing.
     pub target_exists: OperationResult<bool>,
 }
 
@@ -163,7 +166,8 @@ impl VolumeReadings {
 /// The readings of a node.
 pub struct Inspector {
     host: Arc<Host>,
-    /// The letters of the drives that are volumes, and the error of the first volume whose letter could not be read.
+    /// The letters of the drives that are volumes, and the error of the first volume whose letter
+    /// could not be read.
     drives: OnceLock<(Vec<char>, Option<OperationError>)>,
 }
 
@@ -173,8 +177,8 @@ impl Inspector {
         Self { host: Arc::new(Host::new(os, config.timeouts)), drives: OnceLock::new() }
     }
 
-    /// Reads all disks. Returns those that could be opened and have answered in time, and the error of the first other one:
-    /// `SEM_TIMEOUT` if it has not answered.
+    /// Reads all disks. Returns those that could be opened and have answered in time, and the error
+    /// of the first other one: `SEM_TIMEOUT` if it has not answered.
     pub fn disks(&self) -> OperationResult<(Vec<DiskReadings>, Option<OsError>)> {
         let (disks, unread) = read_listed(&self.host, |os, disk| {
             DiskReadings::of(&Disk::open(os, disk.number, Access::GENERIC_READ).unwrap_or(disk))
@@ -183,14 +187,15 @@ impl Inspector {
         Ok((disks.into_iter().map(|(_, readings)| readings).collect(), first_error))
     }
 
-    /// Returns the number of the disk whose device has this path (`\\?\scsi#disk&...`); `None` for another device.
+    /// Returns the number of the disk whose device has this path (`\\?\scsi#disk&...`); `None` for
+    /// another device.
     pub fn disk_at(&self, path: &U16Str) -> OperationResult<Option<DiskNumber>> {
         let device = self.host.os().open(&NtPath::from_win32(path), &OPEN_FOR_QUERY)?;
         Ok(device_number(&*device)?)
     }
 
-    /// Reads all volumes, in the order of their names. Each reading of a volume that has not answered in time fails with
-    /// `SEM_TIMEOUT`.
+    /// Reads all volumes, in the order of their names. Each reading of a volume that has not
+    /// answered in time fails with `SEM_TIMEOUT`.
     pub fn volumes(&self) -> OperationResult<Vec<VolumeReadings>> {
         let mut ids: Vec<_> =
             self.host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)).collect();
@@ -215,8 +220,8 @@ impl Inspector {
         Ok(file_system::name_of(&*opened)?)
     }
 
-    /// Finds the first link on the way from `outer`, links in its path followed, to `inner`, which is in it. Returns the path of
-    /// the link and its target as Win32 programs show it.
+    /// Finds the first link on the way from `outer`, links in its path followed, to `inner`, which
+    /// is in it. Returns the path of the link and its target as Win32 programs show it.
     ///
     /// Errors: `REPARSE_POINT_ENCOUNTERED` if `outer` is not on the node.
     pub fn link_between(&self, outer: &HostPath, inner: &HostPath) -> OperationResult<Option<(HostPath, String)>> {
@@ -235,8 +240,8 @@ impl Inspector {
         Ok(None)
     }
 
-    /// Finds two working directories of which the first one, or a link on the way to it, lies in the second one, although the
-    /// texts of their paths do not show that.
+    /// Finds two working directories of which the first one, or a link on the way to it, lies in
+    /// the second one, although the texts of their paths do not show that.
     pub fn working_directories_nested_by_links(&self, config: &Config) -> Option<(HostPath, HostPath)> {
         let directories = WorkingDirectories::new(config);
         let (inner, outer) = directories.nested_by_links(self.host.os())?;
@@ -290,7 +295,8 @@ impl Inspector {
         }
     }
 
-    /// Reads the root directory of a share as a request for its mapping does. Takes as long as Windows waits for the server.
+    /// Reads the root directory of a share as a request for its mapping does. Takes as long as
+    /// Windows waits for the server.
     pub fn read_share(&self, remote: &UncPath) -> OperationResult<()> {
         Ok(share::list(self.host.os(), remote, true)?)
     }
@@ -393,8 +399,8 @@ impl Inspector {
     }
 }
 
-/// Codes with which a target that exists is not opened: of a volume without a file system that can be opened, of a path that
-/// leads off the node, and of a reparse point that is not a link.
+/// Codes with which a target that exists is not opened: of a volume without a file system that can
+/// be opened, of a path that leads off the node, and of a reparse point that is not a link.
 const EXISTING: [OsError; 4] =
     [OsError::UNRECOGNIZED_VOLUME, OsError::NOT_READY, OsError::REPARSE_POINT_ENCOUNTERED, OsError::CANT_ACCESS_FILE];
 

@@ -2,14 +2,16 @@
 //!
 //! # Operations
 //!
-//! Each operation is a value that holds its arguments; a [`Node`] runs it. Operations on the same object run one after the
-//! other. Equal operations that are requested through an [`Executor`] at the same time may share one result. All operations
-//! are idempotent: they succeed without a change if the node is already in the requested state. Before a change that could
-//! destroy data, the state is read again under the lock. If the state cannot be determined, the operation fails.
+//! Each operation is a value that holds its arguments; a [`Node`] runs it. Operations on the same
+//! object run one after the other. Equal operations that are requested through an [`Executor`] at
+//! the same time may share one result. All operations are idempotent: they succeed without a change
+//! if the node is already in the requested state. Before a change that could destroy data, the
+//! state is read again under the lock. If the state cannot be determined, the operation fails.
 //!
 //! # Layers
 //!
-//! A folder is a layer. A module uses only itself and the modules in the rows above it; `cargo xtask lint` checks this.
+//! A folder is a layer. A module uses only itself and the modules in the rows above it;
+//! `cargo xtask lint` checks this.
 //!
 //! | module | contents |
 //! |---|---|

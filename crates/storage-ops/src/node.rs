@@ -19,9 +19,9 @@ use crate::scheduling::locks::Locks;
 
 /// One Windows node and the state that its operations share.
 ///
-/// Two `Node`s on one system do not share their locks, and other programs that change disks do not use them. Data is
-/// still protected, because the state is read again right before a change, and the storage provider of Windows refuses
-/// changes that would destroy data.
+/// Two `Node`s on one system do not share their locks, and other programs that change disks do not
+/// use them. Data is still protected, because the state is read again right before a change, and
+/// the storage provider of Windows refuses changes that would destroy data.
 pub struct Node {
     pub(crate) host: Host,
     config: Config,
@@ -33,15 +33,18 @@ pub struct Node {
 }
 
 impl Node {
-    /// Creates a node that calls `os`, and prepares it as a daemon or driver does once, before its first operation:
+    /// Creates a node that calls `os`, and prepares it as a daemon or driver does once, before its
+    /// first operation:
     ///
     /// - Refuses an allocation unit size that the file system of new volumes cannot have.
-    /// - Begins the record of the SMB mappings that are made since Windows started. Without the record, a mapping from before
-    ///   the start of Windows is not recognized as one. If the record cannot be written, that is logged.
-    /// - Tests whether Windows looks up a whole path without following a link in it. If not, paths are opened component by
-    ///   component.
-    /// - Refuses a working directory that lies in another one, or behind a link in another one, unless the texts of their paths
-    ///   show that: drivers may replace what lies there, and paths in the directory would then lead elsewhere.
+    /// - Begins the record of the SMB mappings that are made since Windows started. Without the
+    ///   record, a mapping from before the start of Windows is not recognized as one. If the record
+    ///   cannot be written, that is logged.
+    /// - Tests whether Windows looks up a whole path without following a link in it. If not, paths
+    ///   are opened component by component.
+    /// - Refuses a working directory that lies in another one, or behind a link in another one,
+    ///   unless the texts of their paths show that: drivers may replace what lies there, and paths
+    ///   in the directory would then lead elsewhere.
     ///
     /// Errors: which setting to change.
     pub fn start(os: Arc<dyn Os>, config: Config) -> OperationResult<Self> {
@@ -91,7 +94,8 @@ impl Node {
         self.host.wmi_calls.counts()
     }
 
-    /// Tests whether Windows looks up a whole path without following a link in it, as [`Self::start`] does: for tests.
+    /// Tests whether Windows looks up a whole path without following a link in it, as
+    /// [`Self::start`] does: for tests.
     ///
     /// Changes nothing and does not fail: if the answer is not certain, it is no.
     #[doc(hidden)]
@@ -104,7 +108,8 @@ impl Node {
         self.directories.lookup().held_handles()
     }
 
-    /// Returns how many requests had another password than the one with which their SMB mapping was made.
+    /// Returns how many requests had another password than the one with which their SMB mapping was
+    /// made.
     pub fn smb_password_differences(&self) -> u64 {
         self.smb_mappings.password_differences()
     }

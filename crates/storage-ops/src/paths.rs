@@ -1,7 +1,8 @@
-//! Paths: opening them below a working directory handle by handle or in one call, creating and following links, removing trees.
+//! Paths: opening them below a working directory handle by handle or in one call, creating and
+//! following links, removing trees.
 //!
-//! The text of a path is validated in `types/host_path.rs`; `working_directories` decides whether a path is inside a
-//! working directory.
+//! The text of a path is validated in `types/host_path.rs`; `working_directories` decides whether a
+//! path is inside a working directory.
 
 pub(crate) mod links;
 pub(crate) mod on_node;

@@ -1,5 +1,6 @@
-//! What operations read of a node. This layer is the one place where the answer of a device and the report of the storage
-//! provider meet: the device decides, and the provider is asked only if the device's answer says nothing.
+//! What operations read of a node. This layer is the one place where the answer of a device and the
+//! report of the storage provider meet: the device decides, and the provider is asked only if the
+//! device's answer says nothing.
 
 pub(crate) mod all_disks;
 pub(crate) mod disk;

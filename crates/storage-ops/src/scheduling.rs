@@ -1,4 +1,5 @@
-//! What decides when an operation runs: its locks, the worker threads and their quotas, and the reasons to run it again.
+//! What decides when an operation runs: its locks, the worker threads and their quotas, and the
+//! reasons to run it again.
 
 pub(crate) mod context;
 pub(crate) mod locks;

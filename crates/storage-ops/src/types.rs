@@ -21,8 +21,8 @@ use std::net::Ipv4Addr;
 
 use crate::error::{OperationError, OperationResult, quoted};
 
-/// Returns whether a text that an administrator lists has only digits and dots but is not an IPv4 address. Taken as a name,
-/// it would never match.
+/// Returns whether a text that an administrator lists has only digits and dots but is not an IPv4
+/// address. Taken as a name, it would never match.
 fn is_mistyped_address(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_digit() || c == '.') && text.parse::<Ipv4Addr>().is_err()
 }
@@ -79,7 +79,8 @@ pub struct VolumeStats {
     pub used: u64,
 }
 
-/// The number of a disk, as in `\\.\PhysicalDrive2`. Windows may assign another number when the disk is attached again.
+/// The number of a disk, as in `\\.\PhysicalDrive2`. Windows may assign another number when the
+/// disk is attached again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DiskNumber(pub u32);
 

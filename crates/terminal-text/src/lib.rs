@@ -1,14 +1,15 @@
 //! Text that a person reads on a terminal or in a log.
 //!
-//! Names of disks, shares, services and files come from devices, servers and other accounts of the node. Some characters make
-//! a text read as another text. The log, `doctor`, csi-proxyctl and errors that quote a request escape these characters.
+//! Names of disks, shares, services and files come from devices, servers and other accounts of the
+//! node. Some characters make a text read as another text. The log, `doctor`, csi-proxyctl and
+//! errors that quote a request escape these characters.
 
 use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// Returns the text with each misleading character as its code point, such as `\u{202e}`. A line break is `\u{a}`, because
-/// backslashes are kept, and `\n` may stand in a path such as `C:\new`.
+/// Returns the text with each misleading character as its code point, such as `\u{202e}`. A line
+/// break is `\u{a}`, because backslashes are kept, and `\n` may stand in a path such as `C:\new`.
 pub fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -21,8 +22,8 @@ pub fn escaped(text: &str) -> String {
     shown
 }
 
-/// Escapes the misleading characters in a JSON text. Those are only in its strings, except for line breaks between its
-/// values; inside strings, line breaks are already escaped.
+/// Escapes the misleading characters in a JSON text. Those are only in its strings, except for line
+/// breaks between its values; inside strings, line breaks are already escaped.
 pub fn escaped_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
@@ -38,8 +39,9 @@ pub fn escaped_json(json: &str) -> String {
     text
 }
 
-/// Breaks `text` between words, so that lines end before `width`. The first line begins at `column`, and further lines are
-/// indented to it. A word that is longer than a line is not broken, so that a path can be copied.
+/// Breaks `text` between words, so that lines end before `width`. The first line begins at
+/// `column`, and further lines are indented to it. A word that is longer than a line is not broken,
+/// so that a path can be copied.
 pub fn wrapped(text: &str, column: usize, width: Option<usize>) -> String {
     let Some(width) = width else { return text.to_owned() };
     let mut wrapped = String::new();
@@ -63,9 +65,10 @@ pub fn wrapped(text: &str, column: usize, width: Option<usize>) -> String {
 /// Characters that are drawn as nothing although Unicode counts them as letters, marks or symbols.
 const BLANK: [char; 5] = ['\u{2800}', '\u{13441}', '\u{13442}', '\u{16fe4}', '\u{1d159}'];
 
-/// Whether a character is not displayed as itself: what Unicode calls a control or format character, a separator other
-/// than the blank, or ignorable where it is not supported (`Default_Ignorable_Code_Point`), and a few that are blank
-/// without being any of these. They break lines, change the direction of text or are invisible.
+/// Whether a character is not displayed as itself: what Unicode calls a control or format
+/// character, a separator other than the blank, or ignorable where it is not supported
+/// (`Default_Ignorable_Code_Point`), and a few that are blank without being any of these. They
+/// break lines, change the direction of text or are invisible.
 pub fn is_misleading(character: char) -> bool {
     BLANK.contains(&character)
         || matches!(character,

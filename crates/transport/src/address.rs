@@ -1,9 +1,9 @@
 //! The addresses of endpoints.
 //!
-//! An endpoint has a name, such as `csi-proxy-disk-v1`, and a location. On Windows the location is the namespace of
-//! named pipes, `\\.\pipe\csi-proxy-disk-v1`. Elsewhere it is a directory with a Unix socket for each endpoint,
-//! `<directory>/csi-proxy-disk-v1.sock`. Both kinds of address can be formatted and compared on every system; only opening
-//! one depends on the system.
+//! An endpoint has a name, such as `csi-proxy-disk-v1`, and a location. On Windows the location is
+//! the namespace of named pipes, `\\.\pipe\csi-proxy-disk-v1`. Elsewhere it is a directory with a
+//! Unix socket for each endpoint, `<directory>/csi-proxy-disk-v1.sock`. Both kinds of address can
+//! be formatted and compared on every system; only opening one depends on the system.
 
 use std::fmt;
 use std::path::PathBuf;

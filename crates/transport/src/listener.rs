@@ -1,8 +1,9 @@
 //! Listeners, and client connections to them.
 //!
-//! The server's accept loop is written for any [`Listener`], which returns byte streams. On Unix the listener is a
-//! socket ([`UnixEndpoint`], opened by [`bind`]). A named pipe needs a security descriptor, so its listener is created
-//! with the other Windows calls in another crate and implements the trait there.
+//! The server's accept loop is written for any [`Listener`], which returns byte streams. On Unix
+//! the listener is a socket ([`UnixEndpoint`], opened by [`bind`]). A named pipe needs a security
+//! descriptor, so its listener is created with the other Windows calls in another crate and
+//! implements the trait there.
 
 use std::future::Future;
 use std::io;
@@ -18,8 +19,9 @@ pub trait Listener: Send + 'static {
 
     /// Waits for the next connection.
     ///
-    /// An error concerns that connection or a temporary shortage, such as too many open files. The endpoint stays open,
-    /// and the caller may try again. Dropping the future before it completes loses no connection.
+    /// An error concerns that connection or a temporary shortage, such as too many open files. The
+    /// endpoint stays open, and the caller may try again. Dropping the future before it completes
+    /// loses no connection.
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
     /// The address that clients connect to.

@@ -34,7 +34,8 @@ impl identity_server::Identity for Identity {
         Ok(Response::new(GetPluginCapabilitiesResponse { capabilities: vec![capability] }))
     }
 
-    /// Returns whether csi-proxy answers. The plugin becomes ready when csi-proxy runs, without a restart.
+    /// Returns whether csi-proxy answers. The plugin becomes ready when csi-proxy runs, without a
+    /// restart.
     async fn probe(&self, _: Request<ProbeRequest>) -> Result<Response<ProbeResponse>, Status> {
         let answer = self.client.filesystem().path_exists(r"C:\var\lib\kubelet").await;
         Ok(Response::new(ProbeResponse { ready: Some(answer.is_ok()) }))

@@ -1,7 +1,8 @@
 //! An example of a CSI node plugin for Windows, which stages disks with csi-proxy.
 //!
-//! It serves csi.sock to kubelet. The controller of such a driver attaches a disk to the node, whose serial number is the ID of
-//! the volume; this plugin finds the disk by the number, and has csi-proxy partition, format and mount the disk.
+//! It serves csi.sock to kubelet. The controller of such a driver attaches a disk to the node,
+//! whose serial number is the ID of the volume; this plugin finds the disk by the number, and has
+//! csi-proxy partition, format and mount the disk.
 
 mod identity;
 mod node;
@@ -49,7 +50,8 @@ struct Flags {
     /// The name by which the controller knows this node
     #[arg(long)]
     node_id: String,
-    /// A socket in kubelet's folder plugins_registry, unless the sidecar node-driver-registrar creates it
+    /// A socket in kubelet's folder plugins_registry, unless the sidecar node-driver-registrar
+    /// creates it
     #[arg(long, requires = "kubelet_registration_path")]
     registration_socket: Option<String>,
     /// The path of csi.sock as kubelet sees it

@@ -1,9 +1,10 @@
-//! The node service. Kubelet repeats its calls, so each does only what has not been done yet, also after a failure or a
-//! crash of csi-proxy at any point. A failed call of csi-proxy is returned with its status code, by which kubelet decides
-//! whether the operation may still be running.
+//! The node service. Kubelet repeats its calls, so each does only what has not been done yet, also
+//! after a failure or a crash of csi-proxy at any point. A failed call of csi-proxy is returned
+//! with its status code, by which kubelet decides whether the operation may still be running.
 //!
-//! The ID of a volume is the serial number of its disk. NodeUnstageVolume gets only the ID, and must find the disk when the
-//! volume is no longer mounted. A driver with other IDs keeps the serial number in a file from NodeStageVolume on.
+//! The ID of a volume is the serial number of its disk. NodeUnstageVolume gets only the ID, and
+//! must find the disk when the volume is no longer mounted. A driver with other IDs keeps the
+//! serial number in a file from NodeStageVolume on.
 
 use csi_proxy_client::{Client, DiskNumber, DiskState, ErrorKind, Symlink, VolumeId};
 use tonic::{Code, Request, Response, Status};
@@ -70,12 +71,14 @@ impl node_server::Node for Node {
             volumes.format_volume(volume).await?;
         }
         self.mount(volume, &staging).await?;
-        // The disk may be larger than the volume: it may have grown while it was detached, or be a copy of a smaller one.
+        // The disk may be larger than the volume: it may have grown while it was detached, or be a
+        // copy of a smaller one.
         volumes.resize_volume(volume, None).await?;
         Ok(Response::new(NodeStageVolumeResponse {}))
     }
 
-    /// Unmounts the volume and takes its disk offline, so that it can be detached. Kubelet removes the directory.
+    /// Unmounts the volume and takes its disk offline, so that it can be detached. Kubelet removes
+    /// the directory.
     async fn node_unstage_volume(
         &self,
         request: Request<NodeUnstageVolumeRequest>,
@@ -92,7 +95,8 @@ impl node_server::Node for Node {
             // This writes the cache of the volume first.
             self.client.volume().unmount_volume(&volume, &staging).await?;
         }
-        // Not only if a volume was mounted: an earlier attempt may have failed after it had unmounted the volume.
+        // Not only if a volume was mounted: an earlier attempt may have failed after it had
+        // unmounted the volume.
         if let Some(disk) = disk {
             self.client.disk().set_disk_state(disk, DiskState::Offline).await?;
         }
@@ -179,7 +183,8 @@ impl node_server::Node for Node {
 }
 
 impl Node {
-    /// Returns the number of the disk with exactly this serial number, if there is one. Numbers change when Windows restarts.
+    /// Returns the number of the disk with exactly this serial number, if there is one. Numbers
+    /// change when Windows restarts.
     async fn find_disk(&self, serial_number: &str) -> Result<Option<DiskNumber>, Status> {
         let all = self.client.disk().list_disk_ids().await?;
         let found = all.iter().filter(|(_, ids)| ids.serial_number.trim() == serial_number);
@@ -211,7 +216,8 @@ impl Node {
         }
     }
 
-    /// Removes a link, or an empty directory. `rmdir` refuses a directory with files in it, which may be a pod's data.
+    /// Removes a link, or an empty directory. `rmdir` refuses a directory with files in it, which
+    /// may be a pod's data.
     async fn remove_target(&self, target: &str) -> Result<(), Status> {
         if self.client.filesystem().path_exists(target).await? {
             self.client.filesystem().rmdir(target).await?;
@@ -249,8 +255,8 @@ fn required(name: &str, value: &str) -> Result<(), Status> {
     if value.is_empty() { Err(Status::invalid_argument(format!("the {name} is missing"))) } else { Ok(()) }
 }
 
-/// Returns a required path as csi-proxy requires it: with backslashes and a drive. By default, the root folder of kubelet is
-/// `\var\lib\kubelet`, without a drive.
+/// Returns a required path as csi-proxy requires it: with backslashes and a drive. By default, the
+/// root folder of kubelet is `\var\lib\kubelet`, without a drive.
 fn path(name: &str, value: &str) -> Result<String, Status> {
     required(name, value)?;
     let path = value.replace('/', r"\");

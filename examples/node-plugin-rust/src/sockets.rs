@@ -12,8 +12,9 @@ use tokio_stream::{Stream, StreamExt};
 
 /// Serves an address such as `unix://C:\csi\csi.sock`, and returns the connections.
 ///
-/// Windows has Unix sockets from Windows Server 2019 on, but Tokio supports them on Unix only. Therefore a thread accepts
-/// the connections, and Tokio reads and writes them like those of any other socket.
+/// Windows has Unix sockets from Windows Server 2019 on, but Tokio supports them on Unix only.
+/// Therefore a thread accepts the connections, and Tokio reads and writes them like those of any
+/// other socket.
 pub(crate) fn listen(endpoint: &str) -> io::Result<impl Stream<Item = io::Result<TcpStream>> + use<>> {
     let socket = match endpoint.split_once("://") {
         Some(("unix", path)) => listen_at(path)?,

@@ -45,8 +45,8 @@ fn node(file: Option<&Path>) -> Result<(Sim, String), String> {
     Ok((sim, format!("the simulated node of {shown}")))
 }
 
-/// Returns the node that the flags select, and the rest of what `doctor` examines: pipes that csi-proxy serves, and its
-/// program.
+/// Returns the node that the flags select, and the rest of what `doctor` examines: pipes that
+/// csi-proxy serves, and its program.
 pub fn examined(flags: &DoctorFlags) -> Result<(Backend, Box<dyn System>), Box<dyn error::Error>> {
     let (sim, name) = node(flags.node_file.as_deref())?;
     let folder = PROGRAM.rsplit_once('\\').map_or(PROGRAM, |(folder, _)| folder);

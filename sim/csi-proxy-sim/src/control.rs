@@ -34,7 +34,8 @@ use crate::tonic_service;
 /// How long a client may take for the headers of a request.
 pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long to wait after a connection could not be accepted, since the next attempt would fail likewise.
+/// How long to wait after a connection could not be accepted, since the next attempt would fail
+/// likewise.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The running node, and what can be done to it.
@@ -53,7 +54,8 @@ pub(crate) struct Control {
     restarts: mpsc::Sender<Restart>,
 }
 
-/// The faults by number. If several faults disturb the same call, the faults with lower numbers are the outer ones.
+/// The faults by number. If several faults disturb the same call, the faults with lower numbers are
+/// the outer ones.
 #[derive(Default)]
 struct Faults {
     last: u64,

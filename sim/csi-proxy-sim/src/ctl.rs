@@ -1,4 +1,5 @@
-//! `ctl`: changes a running csi-proxy-sim, and acts as kubelet and the driver's container on the file system of its node.
+//! `ctl`: changes a running csi-proxy-sim, and acts as kubelet and the driver's container on the
+//! file system of its node.
 
 mod changes;
 mod disks;

@@ -1,4 +1,5 @@
-//! The demonstration: the calls of CSI drivers against a simulated node. It needs Unix sockets, so not on Windows.
+//! The demonstration: the calls of CSI drivers against a simulated node. It needs Unix sockets, so
+//! not on Windows.
 
 #[cfg(windows)]
 #[path = "demo/unsupported.rs"]

@@ -1,6 +1,8 @@
-//! The layer between drivers and the daemon: faults of RPCs, the differences of the Go program, and recording.
+//! The layer between drivers and the daemon: faults of RPCs, the differences of the Go program, and
+//! recording.
 //!
-//! The layer sees HTTP/2 requests and the simulated node, and nothing of the operations. No crate of `crates/` knows of it.
+//! The layer sees HTTP/2 requests and the simulated node, and nothing of the operations. No crate
+//! of `crates/` knows of it.
 
 mod answer;
 mod like_go;
@@ -41,7 +43,8 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// Answers a request of a driver with the answer of the daemon, unless a fault prevents that. `cut` ends the connection.
+    /// Answers a request of a driver with the answer of the daemon, unless a fault prevents that.
+    /// `cut` ends the connection.
     async fn answer(&self, request: Request<Incoming>, mut daemon: SendRequest<Body>, cut: &Notify) -> Response<Body> {
         let is_active =
             self.recorder.is_some() || self.go_version.is_some() || !self.control.faults_of(true).is_empty();
@@ -85,8 +88,9 @@ impl Layer {
         status.map_or_else(|| answer.into_response(), Status::into_http)
     }
 
-    /// Lets the faults of a driver's call happen, before or after the daemon has answered. Returns the status that the call
-    /// fails with, if one makes it fail: the faults after that one do not count the call.
+    /// Lets the faults of a driver's call happen, before or after the daemon has answered. Returns
+    /// the status that the call fails with, if one makes it fail: the faults after that one do not
+    /// count the call.
     async fn disturb(&self, call: &Call, after: bool, cut: &Notify) -> Option<Status> {
         let mut faults = self.control.faults_of(true);
         faults.retain(|injected| injected.request.after == after);
@@ -119,8 +123,8 @@ impl Layer {
     }
 }
 
-/// Sends a request. Fails if it was not sent, because the daemon takes no more calls; if the connection ends later, the
-/// client's ends too.
+/// Sends a request. Fails if it was not sent, because the daemon takes no more calls; if the
+/// connection ends later, the client's ends too.
 async fn send(
     to: &mut SendRequest<Body>,
     mut request: Request<Body>,

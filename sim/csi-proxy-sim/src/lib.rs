@@ -1,5 +1,5 @@
-//! The parts of `csi-proxy-sim`: the simulated node that its flags select, its endpoints, its control API with the commands
-//! for it, and the demonstration.
+//! The parts of `csi-proxy-sim`: the simulated node that its flags select, its endpoints, its
+//! control API with the commands for it, and the demonstration.
 
 pub mod backend;
 pub mod command;

@@ -1,6 +1,8 @@
-//! gRPC reflection, by which clients such as grpcurl learn the services of an endpoint and their messages.
+//! gRPC reflection, by which clients such as grpcurl learn the services of an endpoint and their
+//! messages.
 //!
-//! csi-proxy itself does not serve it: drivers have the messages, and a privileged process answers no more than it must.
+//! csi-proxy itself does not serve it: drivers have the messages, and a privileged process answers
+//! no more than it must.
 
 use server::{BoxedService, EndpointSpec};
 use tonic_reflection::pb;
@@ -14,8 +16,8 @@ pub(crate) fn services(spec: &EndpointSpec) -> Vec<BoxedService> {
     of(rows.chain([tonic_health::pb::FILE_DESCRIPTOR_SET]).collect()).into()
 }
 
-/// Returns the reflection of services and of itself, in its two versions: older clients know only `v1alpha`. The first call
-/// decodes the descriptors.
+/// Returns the reflection of services and of itself, in its two versions: older clients know only
+/// `v1alpha`. The first call decodes the descriptors.
 ///
 /// # Panics
 ///

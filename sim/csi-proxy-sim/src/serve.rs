@@ -1,4 +1,5 @@
-//! Serves a simulated node: runs the daemon until a signal to stop, and again after each restart of the node or the daemon.
+//! Serves a simulated node: runs the daemon until a signal to stop, and again after each restart of
+//! the node or the daemon.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -24,8 +25,8 @@ use crate::control::{self, Control, Restart};
 use crate::flags::SimFlags;
 use crate::layer::{self, Connections, Layer, Layered, Recorder};
 
-/// How long a run of the daemon waits at its end for threads that wait for the simulated Windows. No client gets their
-/// answers.
+/// How long a run of the daemon waits at its end for threads that wait for the simulated Windows.
+/// No client gets their answers.
 const LAST_CALLS: Duration = Duration::from_secs(1);
 
 /// How long the layer may take to pass on the last answers when the daemon has stopped.
@@ -41,8 +42,8 @@ enum End {
     Crashed,
 }
 
-/// Serves the node and its control API until a signal to stop. `open` returns the endpoints of each run of the
-/// daemon.
+/// Serves the node and its control API until a signal to stop. `open` returns the endpoints of each
+/// run of the daemon.
 pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     flags: &SimFlags,
     node: SimulatedNode,
@@ -193,7 +194,8 @@ fn serve_control<L: Listener>(control: Arc<Control>, bind: impl FnOnce() -> io::
     Ok(runtime)
 }
 
-/// Ends the connections and sockets, then the process on the node: a process that has ended answers no client.
+/// Ends the connections and sockets, then the process on the node: a process that has ended answers
+/// no client.
 fn end_run(runtime: Runtime, process: &Probed, run: &Run) {
     runtime.shutdown_timeout(LAST_CALLS);
     process.kill();

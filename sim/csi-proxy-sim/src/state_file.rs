@@ -1,4 +1,5 @@
-//! The file that keeps a node from one run of the program to the next: a node file whose last line marks it as complete.
+//! The file that keeps a node from one run of the program to the next: a node file whose last line
+//! marks it as complete.
 
 use std::fmt::Display;
 use std::fs::{self, File};
@@ -51,7 +52,8 @@ impl StateFile {
         Sim::from_toml(&text).map(Some).map_err(|error| damaged(&error))
     }
 
-    /// Writes the node, if it has changed since it was written. A reader sees the old file or the new one, complete.
+    /// Writes the node, if it has changed since it was written. A reader sees the old file or the
+    /// new one, complete.
     pub fn save(&self, sim: &Sim) -> Result<(), String> {
         let text = sim.node_file() + END;
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);

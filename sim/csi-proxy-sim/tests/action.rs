@@ -1,4 +1,5 @@
-//! The script of the action for GitHub installs a program that is on the machine, or one with the hash of its release.
+//! The script of the action for GitHub installs a program that is on the machine, or one with the
+//! hash of its release.
 #![cfg(unix)]
 
 use std::fs;
@@ -7,7 +8,8 @@ use std::process::{Command, Output};
 
 const ACTION: &str = include_str!("../../../.github/actions/csi-proxy-sim/action.yml");
 
-/// Runs the script with the path of a program and the address of a release, either of which may be empty.
+/// Runs the script with the path of a program and the address of a release, either of which may be
+/// empty.
 fn install(program: &str, release: &str, folder: &Path) -> Output {
     let (_, script) = ACTION.split_once("below RUNNER_TEMP\n").expect("a script");
     Command::new("bash")

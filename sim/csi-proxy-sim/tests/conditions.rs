@@ -1,5 +1,6 @@
-//! The sequences of all drivers on nodes on which WMI answers late, the storage provider's cache is stale, automatic mounting
-//! is disabled, and every disk arrives offline and read-only, in all combinations.
+//! The sequences of all drivers on nodes on which WMI answers late, the storage provider's cache is
+//! stale, automatic mounting is disabled, and every disk arrives offline and read-only, in all
+//! combinations.
 #![cfg(unix)]
 
 use std::io;
@@ -21,9 +22,11 @@ const NEVER: Duration = Duration::from_hours(1000);
 struct Conditions {
     /// Each answer of WMI is late.
     late: bool,
-    /// The storage provider learns of a new disk or volume only when its cache is refreshed, and begins with old data.
+    /// The storage provider learns of a new disk or volume only when its cache is refreshed, and
+    /// begins with old data.
     stale: bool,
-    /// Automatic mounting is disabled, and a volume that is offline answers the query of its extents or not.
+    /// Automatic mounting is disabled, and a volume that is offline answers the query of its
+    /// extents or not.
     no_automount: Option<bool>,
     /// Every disk is offline and read-only at first.
     offline: bool,
@@ -52,8 +55,8 @@ impl Conditions {
     }
 }
 
-/// Runs the sequences of all drivers on one node. Each checks that its disk was formatted once, that the data is kept, and
-/// that the other disks have not changed.
+/// Runs the sequences of all drivers on one node. Each checks that its disk was formatted once,
+/// that the data is kept, and that the other disks have not changed.
 async fn check(conditions: Conditions) {
     let daemon = Daemon::start_on(conditions.node(), conditions.probes()).expect("a daemon");
     for sequence in Sequence::all().expect("valid sequences") {
@@ -78,7 +81,8 @@ macro_rules! no_driver_loses_a_volume_or_fails_to_stage_one {
     )*};
 }
 
-// Each with automatic mounting and without, in both readings, and with disks that are online or offline and read-only.
+// Each with automatic mounting and without, in both readings, and with disks that are online or
+// offline and read-only.
 no_driver_loses_a_volume_or_fails_to_stage_one! {
     on_a_node_whose_provider_is_as_usual: false, false;
     on_a_node_whose_provider_has_a_stale_cache: false, true;

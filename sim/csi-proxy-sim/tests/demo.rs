@@ -47,8 +47,8 @@ impl io::Write for NodeChanger {
     }
 }
 
-/// Runs the sequence of a driver, changes the node after a line with `trigger`, and checks the first unexpected result and
-/// the number of unexpected results.
+/// Runs the sequence of a driver, changes the node after a line with `trigger`, and checks the
+/// first unexpected result and the number of unexpected results.
 async fn detects(driver: &str, trigger: &'static str, act: fn(&Sim), first: &str, count: usize) {
     let sequences = Sequence::all().expect("valid sequences");
     let sequence = sequences.iter().find(|sequence| sequence.driver == driver).expect("a sequence of the driver");

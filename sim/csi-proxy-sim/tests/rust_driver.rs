@@ -1,4 +1,5 @@
-//! What the example of simtest does in Go, in Rust: the calls of an example of csi-proxy-client on simulated nodes.
+//! What the example of simtest does in Go, in Rust: the calls of an example of csi-proxy-client on
+//! simulated nodes.
 #![cfg(unix)]
 
 #[expect(dead_code, reason = "these tests publish nothing")]
@@ -37,7 +38,8 @@ async fn a_life_cycle_leaves_nothing_behind_also_after_a_failed_and_a_lost_call(
     node.inject(crash).await.expect("a fault");
     let error = stage(&client, "vol-1", STAGING).await.expect_err("the answer is lost");
     assert_eq!(error.downcast_ref().map(Error::kind), Some(ErrorKind::Unavailable));
-    // A call on a connection that has not noticed the crash yet fails too. Kubelet repeats NodeStageVolume.
+    // A call on a connection that has not noticed the crash yet fails too. Kubelet repeats
+    // NodeStageVolume.
     while let Err(error) = stage(&client, "vol-1", STAGING).await {
         assert_eq!(error.downcast_ref().map(Error::kind), Some(ErrorKind::Unavailable));
     }

@@ -8,8 +8,8 @@ use std::{fs, io};
 use csi_proxy_sim::demo::{Daemon, Screen, Sequence, run};
 use os_sim::Sim;
 
-/// The sequences in the order in which they run, with the number of their calls and of the WMI calls that these cause on a
-/// node on which nothing takes time and no object arrives late.
+/// The sequences in the order in which they run, with the number of their calls and of the WMI
+/// calls that these cause on a node on which nothing takes time and no object arrives late.
 const DRIVERS: [(&str, usize, u64); 10] = [
     ("azuredisk", 34, 14),
     ("azuredisk v1beta", 21, 12),

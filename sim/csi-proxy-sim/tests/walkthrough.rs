@@ -1,7 +1,8 @@
-//! The commands of docs/walkthrough.md, one after the other, on a running csi-proxy-sim, and what they print.
+//! The commands of docs/walkthrough.md, one after the other, on a running csi-proxy-sim, and what
+//! they print.
 //!
-//! The page runs two programs, and a test has only the program of its own package. So the test is csi-proxyctl too, if it is
-//! started under that name.
+//! The page runs two programs, and a test has only the program of its own package. So the test is
+//! csi-proxyctl too, if it is started under that name.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -67,8 +68,8 @@ impl Drop for KilledOnDrop {
     }
 }
 
-/// Serves the simulated node as a command line that begins with `cargo sim` does, and returns the address of its status
-/// page.
+/// Serves the simulated node as a command line that begins with `cargo sim` does, and returns the
+/// address of its status page.
 fn serve(line: &str) -> (KilledOnDrop, String) {
     let words = line.trim().strip_prefix("cargo sim ").expect("cargo sim").split(' ');
     let flags = ["-fast", "-logtostderr=false", "-metrics-bind-address=127.0.0.1:0"];

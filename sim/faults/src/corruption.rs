@@ -34,8 +34,9 @@ pub enum Corruption {
     Location,
 }
 
-/// A node that replaces one kind of answer with the same bytes every time. As on Windows, the caller receives the bytes that
-/// fit in the buffer, or an error if the buffer is too small for that kind of answer.
+/// A node that replaces one kind of answer with the same bytes every time. As on Windows, the
+/// caller receives the bytes that fit in the buffer, or an error if the buffer is too small for
+/// that kind of answer.
 pub type CorruptingOs = Layered<CorruptedAnswer>;
 
 /// The layer of a [`CorruptingOs`].

@@ -13,11 +13,13 @@ use os::{
 
 /// The changes that a [`Layered`] node makes to the calls of the node below it.
 ///
-/// Each method receives the object of the node below and forwards the call to it by default; a layer overrides the
-/// methods it changes. Calls without a method here are always forwarded. Add a method when a layer needs it.
+/// Each method receives the object of the node below and forwards the call to it by default; a
+/// layer overrides the methods it changes. Calls without a method here are always forwarded. Add a
+/// method when a layer needs it.
 #[expect(missing_docs, reason = "each method is the primitive of the same name, on the object it receives")]
 pub trait Layer: Send + Sync + 'static {
-    /// Makes a call that the layer forwards. A layer that treats all calls alike overrides only this method.
+    /// Makes a call that the layer forwards. A layer that treats all calls alike overrides only
+    /// this method.
     fn around<T>(&self, call: impl FnOnce() -> T) -> T {
         call()
     }
@@ -107,7 +109,8 @@ pub trait Layer: Send + Sync + 'static {
     }
 }
 
-/// A node with a [`Layer`] around it. The layer also surrounds every handle that is opened through it.
+/// A node with a [`Layer`] around it. The layer also surrounds every handle that is opened through
+/// it.
 pub struct Layered<L> {
     node: Arc<dyn Os>,
     layer: Arc<L>,

@@ -1,11 +1,13 @@
 //! Wrappers of an [`os::Os`] that watch and disturb its calls, for tests.
 //!
-//! [`Probed`] is an `Os` as one process sees it, with a [`Probe`] called before and after each call. Three probes are
-//! provided: [`Fault`] makes a chosen call fail, take longer or end the process; [`Race`] runs a step of another actor
-//! right before a chosen call; [`Trace`] counts and records all calls.
+//! [`Probed`] is an `Os` as one process sees it, with a [`Probe`] called before and after each
+//! call. Three probes are provided: [`Fault`] makes a chosen call fail, take longer or end the
+//! process; [`Race`] runs a step of another actor right before a chosen call; [`Trace`] counts and
+//! records all calls.
 //!
-//! [`Layered`] is an `Os` that changes a few calls and forwards all others; a [`Layer`] names the calls it changes. One
-//! is provided: [`CorruptingOs`] replaces one kind of answer with other bytes.
+//! [`Layered`] is an `Os` that changes a few calls and forwards all others; a [`Layer`] names the
+//! calls it changes. One is provided: [`CorruptingOs`] replaces one kind of answer with other
+//! bytes.
 //!
 //! None of them knows which `Os` it wraps: the simulated node, another wrapper or a test double.
 //!

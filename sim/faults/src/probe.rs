@@ -1,11 +1,13 @@
 //! Observing and disturbing the calls of a process.
 //!
-//! [`Probed`] forwards every primitive to the node and calls a [`Probe`] before and after it. One `Probed` stands for
-//! one process, such as one run of the daemon; a restarted daemon gets a new one around the same node.
+//! [`Probed`] forwards every primitive to the node and calls a [`Probe`] before and after it. One
+//! `Probed` stands for one process, such as one run of the daemon; a restarted daemon gets a new
+//! one around the same node.
 //!
-//! A process that dies does not unwind. After [`FaultAction::Die`] no call of the process reaches the node: its handles are
-//! closed, as the kernel closes them, and every later call fails with `OPERATION_ABORTED`, even from a destructor or another
-//! thread. Work that the node has started, such as a WMI method, continues.
+//! A process that dies does not unwind. After [`FaultAction::Die`] no call of the process reaches
+//! the node: its handles are closed, as the kernel closes them, and every later call fails with
+//! `OPERATION_ABORTED`, even from a destructor or another thread. Work that the node has started,
+//! such as a WMI method, continues.
 
 mod changes;
 mod objects;
@@ -20,7 +22,8 @@ use os::{Clock, Handle, NtPath, Open, Os, OsError, OsResult, Service, ServiceAcc
 use objects::{ProbedHandle, ProbedService};
 use process::ProbedProcess;
 
-/// The first words of all primitives. The second word of some names a control code, a class or a method.
+/// The first words of all primitives. The second word of some names a control code, a class or a
+/// method.
 pub const PRIMITIVES: [&str; 27] = [
     "open",
     "attributes",
@@ -56,9 +59,11 @@ pub const PRIMITIVES: [&str; 27] = [
 pub struct Call {
     /// The number of primitives that the process called before this one.
     pub sequence: u64,
-    /// The primitive, such as `open`, `control DISK_GET_DRIVE_LAYOUT_EX` or `wmi call MSFT_Volume.Format`.
+    /// The primitive, such as `open`, `control DISK_GET_DRIVE_LAYOUT_EX` or
+    /// `wmi call MSFT_Volume.Format`.
     pub primitive: Cow<'static, str>,
-    /// The object that it is called on: a path, the name of a service, a WMI query or a WMI object path.
+    /// The object that it is called on: a path, the name of a service, a WMI query or a WMI object
+    /// path.
     pub object: String,
     /// Whether the call can change the node.
     pub mutates: bool,
@@ -76,7 +81,8 @@ impl Call {
     }
 }
 
-/// Returns whether a pattern names a primitive: all if it is empty, or all with this beginning if `*` ends it.
+/// Returns whether a pattern names a primitive: all if it is empty, or all with this beginning if
+/// `*` ends it.
 pub fn matches(pattern: &str, primitive: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(beginning) => primitive.starts_with(beginning),
@@ -91,7 +97,8 @@ pub enum FaultAction {
     Go,
     /// The call fails with this error: before it reaches the node, or after it did.
     Fail(OsError),
-    /// The WMI method returns this code: without doing its work, or after it has ended. Other calls proceed.
+    /// The WMI method returns this code: without doing its work, or after it has ended. Other calls
+    /// proceed.
     Return(u32),
     /// The call takes this much longer.
     Delay(Duration),
@@ -123,8 +130,8 @@ pub trait Probe: Send + Sync {
         FaultAction::Go
     }
 
-    /// Called after the node has answered and before the caller sees the answer. If `before` prevented the call, this is
-    /// called with that outcome and the returned action is ignored.
+    /// Called after the node has answered and before the caller sees the answer. If `before`
+    /// prevented the call, this is called with that outcome and the returned action is ignored.
     fn after(&self, _call: &Call, _outcome: Outcome) -> FaultAction {
         FaultAction::Go
     }
@@ -140,7 +147,8 @@ impl<P: Probe + ?Sized> Probe for Arc<P> {
     }
 }
 
-/// Nested probes. The first probe is the outermost, nearest to the caller: it sees the failures that later probes inject.
+/// Nested probes. The first probe is the outermost, nearest to the caller: it sees the failures
+/// that later probes inject.
 impl Probe for Vec<Arc<dyn Probe>> {
     fn before(&self, call: &Call) -> FaultAction {
         let mut delay = Duration::ZERO;

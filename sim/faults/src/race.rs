@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::fault::{Fault, When};
 use crate::probe::{Call, FaultAction, Probe};
 
-/// A probe that runs a step once, right before a chosen call. The step may replace a directory with a junction or
-/// detach a disk.
+/// A probe that runs a step once, right before a chosen call. The step may replace a directory with
+/// a junction or detach a disk.
 pub struct Race {
     /// Chooses the call, which it does not disturb.
     chosen: Fault,
@@ -43,7 +43,8 @@ impl Probe for Race {
     fn before(&self, call: &Call) -> FaultAction {
         if self.chosen.chooses(call) {
             self.chosen.hit(call);
-            // Release the lock before the step runs: the step may make calls through the same probe.
+            // Release the lock before the step runs: the step may make calls through the same
+            // probe.
             let step = self.step.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(step) = step {
                 step();

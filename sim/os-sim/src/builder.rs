@@ -10,13 +10,14 @@ use crate::services::{ServiceModel, ServiceState, StartType};
 use crate::sim::Sim;
 use crate::smb::{Server, Share, User};
 
-/// Starts to build a node. It has the system disk, which is disk 0 with `C:\Windows`, `C:\ProgramData` and kubelet's
-/// directories.
+/// Starts to build a node. It has the system disk, which is disk 0 with `C:\Windows`,
+/// `C:\ProgramData` and kubelet's directories.
 pub fn node() -> Builder {
     Builder::default()
 }
 
-/// Builds a node. Each method adds an object, or changes the disk, server, share, target or service that was added last.
+/// Builds a node. Each method adds an object, or changes the disk, server, share, target or service
+/// that was added last.
 ///
 /// A method panics if no such object was added: the test is wrong.
 #[derive(Clone, Debug, Default)]
@@ -38,13 +39,15 @@ impl Builder {
         self
     }
 
-    /// Disables automatic mounting (`mountvol /N`): a volume that arrives stays offline unless it has a mount point.
+    /// Disables automatic mounting (`mountvol /N`): a volume that arrives stays offline unless it
+    /// has a mount point.
     pub fn no_automount(mut self) -> Self {
         self.description.no_automount = true;
         self
     }
 
-    /// Adds a raw disk with the next number. It is online, writable and on SAS, and its LUN is its number.
+    /// Adds a raw disk with the next number. It is online, writable and on SAS, and its LUN is its
+    /// number.
     pub fn disk(mut self, bytes: u64) -> Self {
         let number = self.description.disks.iter().filter_map(|disk| disk.number).max().map_or(1, |last| last + 1);
         self.description.disks.push(DiskDescription { number: Some(number), ..DiskDescription::new(bytes) });
@@ -134,7 +137,8 @@ impl Builder {
         self.change(|disk| disk.content = Content::Gpt)
     }
 
-    /// Gives the disk a GPT, the Microsoft reserved partition and a basic data partition whose volume has arrived.
+    /// Gives the disk a GPT, the Microsoft reserved partition and a basic data partition whose
+    /// volume has arrived.
     pub fn partitioned(self) -> Self {
         self.change(|disk| disk.content = Content::Partitioned)
     }
@@ -144,8 +148,8 @@ impl Builder {
         self.change(|disk| disk.content = Content::Superfloppy)
     }
 
-    /// Gives the volume a file system, such as `NTFS`, `ReFS` or `FAT32`. Gives a raw disk a file system that Windows does
-    /// not know, such as `ext4`.
+    /// Gives the volume a file system, such as `NTFS`, `ReFS` or `FAT32`. Gives a raw disk a file
+    /// system that Windows does not know, such as `ext4`.
     pub fn formatted(self, file_system: &str) -> Self {
         self.change(|disk| disk.file_system = Some(file_system.to_owned()))
     }
@@ -170,7 +174,8 @@ impl Builder {
         self.change(|on| on.spans.push(Span { disk, offset: 1 << 20, length: bytes }))
     }
 
-    /// Sets the size that the disk has grown to since it was partitioned. Windows has not detected the new size.
+    /// Sets the size that the disk has grown to since it was partitioned. Windows has not detected
+    /// the new size.
     pub fn grown_to(self, bytes: u64) -> Self {
         self.change(|disk| disk.grown_to = Some(bytes))
     }

@@ -19,8 +19,8 @@ use crate::state::State;
 /// How long a blocked thread waits for the other threads before it advances simulated time.
 const WAKE_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// How often, when simulated time follows the wall clock, an idle node advances its time and a waiting thread reads the
-/// state.
+/// How often, when simulated time follows the wall clock, an idle node advances its time and a
+/// waiting thread reads the state.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How simulated time advances.
@@ -74,7 +74,8 @@ impl SharedState {
         self.this.upgrade().expect("the caller holds a reference")
     }
 
-    /// Locks the state and runs `act` on it. Does not run callbacks, because the caller may hold a lock that a callback takes.
+    /// Locks the state and runs `act` on it. Does not run callbacks, because the caller may hold a
+    /// lock that a callback takes.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let mut guard = self.lock();
         let result = act(&mut guard.state);
@@ -96,8 +97,9 @@ impl SharedState {
         guard
     }
 
-    /// Unlocks the state and wakes the threads that wait for a change. Does not wake them if time follows the wall clock: a
-    /// waiting thread then knows when the next event is due, and thousands of calls a second would wake it for nothing.
+    /// Unlocks the state and wakes the threads that wait for a change. Does not wake them if time
+    /// follows the wall clock: a waiting thread then knows when the next event is due, and
+    /// thousands of calls a second would wake it for nothing.
     fn unlock(&self, guard: MutexGuard<'_, Inner>) {
         let wakes = guard.waiting > 0 && !matches!(guard.mode, ClockMode::Real(..));
         drop(guard);
@@ -167,7 +169,8 @@ impl SharedState {
                     let waited = self.changed.wait_timeout(guard, span);
                     let mut guard = waited.unwrap_or_else(PoisonError::into_inner).0;
                     guard.waiting -= 1;
-                    // Callbacks of events that became due while waiting must not wait for the next call.
+                    // Callbacks of events that became due while waiting must not wait for the next
+                    // call.
                     guard.catch_up();
                     if !guard.state.callbacks.is_empty() {
                         self.release(guard);
@@ -188,8 +191,8 @@ impl SharedState {
         self.release(guard);
     }
 
-    /// Makes simulated time follow the wall clock for as long as the node exists. A thread lets events happen even while
-    /// no calls are made.
+    /// Makes simulated time follow the wall clock for as long as the node exists. A thread lets
+    /// events happen even while no calls are made.
     pub(crate) fn follow_real_time(self: &Arc<Self>) {
         self.set_mode(|now| ClockMode::Real(Instant::now(), now));
         let shared = Arc::downgrade(self);
@@ -222,11 +225,12 @@ impl Clock for SharedState {
         self.wait(until, |_| None::<()>);
     }
 
-    /// Waits in real time, without advancing simulated time. Counts only the simulated time that `work` itself waits. So no
-    /// other thread makes `work` late by advancing simulated time while the machine is busy.
+    /// Waits in real time, without advancing simulated time. Counts only the simulated time that
+    /// `work` itself waits. So no other thread makes `work` late by advancing simulated time while
+    /// the machine is busy.
     ///
-    /// In [`ClockMode::AutoAdvance`], waits until `work` has ended even if it is late, so that every run has the same outcome
-    /// and leaves no thread behind.
+    /// In [`ClockMode::AutoAdvance`], waits until `work` has ended even if it is late, so that
+    /// every run has the same outcome and leaves no thread behind.
     fn run_watched(&self, patience: Duration, work: WatchedWork) -> bool {
         let (thread, late) = watched_step::spawn(patience, work);
         let is_late = late.recv().is_ok();
@@ -245,7 +249,8 @@ impl Clock for SharedState {
             if !woken.flag.load(Ordering::Acquire) {
                 thread::park_timeout(WAKE_TIMEOUT);
             }
-            // No other thread has woken this thread, so it must be waiting for simulated time to pass.
+            // No other thread has woken this thread, so it must be waiting for simulated time to
+            // pass.
             if !woken.flag.swap(false, Ordering::AcqRel) {
                 self.advance_to_next_event();
             }

@@ -58,7 +58,8 @@ pub struct Description {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DiskDescription {
-    /// The size in bytes when the disk was partitioned. A node file may have a text such as `10 GiB`.
+    /// The size in bytes when the disk was partitioned. A node file may have a text such as
+    /// `10 GiB`.
     #[serde(with = "quantity::size")]
     pub size: u64,
     /// The size in bytes that the disk has grown to since.
@@ -66,15 +67,17 @@ pub struct DiskDescription {
     pub grown_to: Option<u64>,
     /// The number of the disk. Default: the lowest free number.
     pub number: Option<u32>,
-    /// The bus that the disk is on, by name (`scsi`, `iscsi`, `sas`, `sata`, `vhd`, `spaces`, `nvme`) or by number
-    /// (`STORAGE_BUS_TYPE`). Default: `sas`.
+    /// The bus that the disk is on, by name (`scsi`, `iscsi`, `sas`, `sata`, `vhd`, `spaces`,
+    /// `nvme`) or by number (`STORAGE_BUS_TYPE`). Default: `sas`.
     #[serde(with = "bus")]
     pub bus: u32,
-    /// The location (`MSFT_Disk.Location`). Default: a location whose LUN is the number of the disk.
+    /// The location (`MSFT_Disk.Location`). Default: a location whose LUN is the number of the
+    /// disk.
     pub location: Option<String>,
     /// The serial number. An empty text means no serial number. Default: a generated number.
     pub serial: Option<String>,
-    /// The serial number that the storage provider reports (`MSFT_Disk.SerialNumber`). Default: `serial`.
+    /// The serial number that the storage provider reports (`MSFT_Disk.SerialNumber`). Default:
+    /// `serial`.
     pub provider_serial: Option<String>,
     /// The identifier of page 83.
     pub page83: Page83,
@@ -88,16 +91,18 @@ pub struct DiskDescription {
     pub read_only: bool,
     /// The partition table and partitions.
     pub content: Content,
-    /// The GPT identifier of the disk, whose first eight digits are the signature of an MBR. Default: a generated one.
-    /// Windows leaves the second of two disks with one signature offline.
+    /// The GPT identifier of the disk, whose first eight digits are the signature of an MBR.
+    /// Default: a generated one. Windows leaves the second of two disks with one signature offline.
     pub signature: Option<Uuid>,
-    /// The number of an earlier disk, or of an attached one, of which this disk is a copy: signature, partitions and files, as
-    /// after restoring a snapshot.
+    /// The number of an earlier disk, or of an attached one, of which this disk is a copy:
+    /// signature, partitions and files, as after restoring a snapshot.
     #[serde(skip_serializing)]
     pub copy_of: Option<u32>,
-    /// The file system on the volume, such as `NTFS`. On a raw disk a file system that Windows does not know, such as `ext4`.
+    /// The file system on the volume, such as `NTFS`. On a raw disk a file system that Windows does
+    /// not know, such as `ext4`.
     pub file_system: Option<String>,
-    /// The size of the file system in bytes, if it is smaller than the partition because growing it was interrupted.
+    /// The size of the file system in bytes, if it is smaller than the partition because growing it
+    /// was interrupted.
     #[serde(with = "quantity::some_size")]
     pub file_system_size: Option<u64>,
     /// The size of the data partition in bytes. Default: the largest possible size.

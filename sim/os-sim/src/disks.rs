@@ -1,4 +1,5 @@
-//! Simulates disks, partitions and volumes: their content, and the part of it that Windows has detected.
+//! Simulates disks, partitions and volumes: their content, and the part of it that Windows has
+//! detected.
 
 pub(crate) mod disk_ioctls;
 mod hotplug;
@@ -44,7 +45,8 @@ pub(crate) struct Disk {
     pub system: bool,
     /// Whether Windows has detected the disk. A rescan sets it.
     pub visible: bool,
-    /// Whether the storage provider knows the disk. The provider learns of a disk some time after Windows has detected it.
+    /// Whether the storage provider knows the disk. The provider learns of a disk some time after
+    /// Windows has detected it.
     pub known_to_provider: bool,
     /// How many more times a policy takes the disk offline again after it was brought online.
     pub offline_again: u32,
@@ -63,8 +65,9 @@ pub(crate) struct Disk {
     pub partitions: Vec<Partition>,
     /// The data of the disk in the storage provider's cache.
     pub provider_cache: ProviderCache,
-    /// The offsets of the partitions in the storage provider's cache, from which the provider computes how far a partition can
-    /// grow. Assumed: the provider does not notice that another program deletes a partition by a control code.
+    /// The offsets of the partitions in the storage provider's cache, from which the provider
+    /// computes how far a partition can grow. Assumed: the provider does not notice that another
+    /// program deletes a partition by a control code.
     pub provider_offsets: Vec<u64>,
     /// The iSCSI logical unit of an iSCSI disk.
     pub lun_id: Option<Uuid>,
@@ -92,7 +95,8 @@ pub(crate) enum Layout {
     Mbr {
         signature: u32,
     },
-    /// `end` is the end of the usable range that the table records. On a grown disk it lies before the actual end.
+    /// `end` is the end of the usable range that the table records. On a grown disk it lies before
+    /// the actual end.
     Gpt {
         id: Uuid,
         end: u64,
@@ -144,9 +148,11 @@ pub(crate) struct Volume {
     pub id: Uuid,
     /// Whether Windows shows the volume. It arrives some time after its disk came online.
     pub arrived: bool,
-    /// Whether the mount manager has left the volume offline: the volume can be opened, but its I/O fails.
+    /// Whether the mount manager has left the volume offline: the volume can be opened, but its I/O
+    /// fails.
     pub offline: bool,
-    /// Whether the storage provider knows the volume. The provider learns of a volume some time after its arrival.
+    /// Whether the storage provider knows the volume. The provider learns of a volume some time
+    /// after its arrival.
     pub known_to_provider: bool,
     pub writability: Writability,
     pub health: VolumeHealth,
@@ -159,7 +165,8 @@ pub(crate) struct Volume {
     pub further_extents: Vec<Span>,
 }
 
-/// Whether a volume can be written. The volume of a new partition is read-only for some time after its arrival.
+/// Whether a volume can be written. The volume of a new partition is read-only for some time after
+/// its arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Writability {
     #[default]
@@ -200,7 +207,8 @@ impl Disk {
         format!(r"\\?\{bus}#disk&ven_msft&prod_virtual_disk#{}#{{{DISK_INTERFACE}}}", self.instance)
     }
 
-    /// Returns the first usable byte of a GPT disk: after the protective MBR, the header and the entries.
+    /// Returns the first usable byte of a GPT disk: after the protective MBR, the header and the
+    /// entries.
     pub(crate) fn gpt_first(&self) -> u64 {
         self.sector + self.backup_gpt()
     }
@@ -266,8 +274,8 @@ impl Disk {
         best
     }
 
-    /// Returns the length to which the partition at `offset` could grow on a disk of `size` bytes, according to the
-    /// partitions that the storage provider has cached.
+    /// Returns the length to which the partition at `offset` could grow on a disk of `size` bytes,
+    /// according to the partitions that the storage provider has cached.
     pub(crate) fn max_length_at(&self, offset: u64, size: u64) -> u64 {
         let next = self.provider_offsets.iter().copied().filter(|begin| *begin > offset).min();
         let end = match self.layout {

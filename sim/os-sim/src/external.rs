@@ -1,7 +1,9 @@
-//! File operations that do not go through csi-proxy: the operations of a driver's container, or of an attacker in it.
+//! File operations that do not go through csi-proxy: the operations of a driver's container, or of
+//! an attacker in it.
 //!
-//! Paths are Win32 paths as a program writes them: slashes become backslashes, `.` and `..` are resolved in the text, and
-//! a path without a drive is on `C:`. Results are the results of Go's `os` package on Windows.
+//! Paths are Win32 paths as a program writes them: slashes become backslashes, `.` and `..` are
+//! resolved in the text, and a path without a drive is on `C:`. Results are the results of Go's
+//! `os` package on Windows.
 
 use std::time::Duration;
 
@@ -120,7 +122,8 @@ impl External<'_> {
 
     /// Renames a file or directory on the same volume. Fails if the target exists.
     ///
-    /// As with a POSIX rename, open handles below a directory do not prevent renaming it: an attacker would use that.
+    /// As with a POSIX rename, open handles below a directory do not prevent renaming it: an
+    /// attacker would use that.
     pub fn rename(&self, from: &str, to: &str) -> OsResult<()> {
         self.with(|state| state.rename(from, to))
     }
@@ -145,14 +148,14 @@ impl External<'_> {
         self.change(path, true, |file| file.attributes = file.attributes & !bit | if read_only { bit } else { 0 })
     }
 
-    /// Sets an access control list that grants no rights. It limits the open calls of processes, but not the operations of
-    /// this type.
+    /// Sets an access control list that grants no rights. It limits the open calls of processes,
+    /// but not the operations of this type.
     pub fn revoke_all_rights(&self, path: &str) -> OsResult<()> {
         self.change(path, false, |file| file.grants_nothing = true)
     }
 
-    /// Takes an opportunistic lock on a file or directory and never gives it up. It affects the calls of processes, but not
-    /// the operations of this type.
+    /// Takes an opportunistic lock on a file or directory and never gives it up. It affects the
+    /// calls of processes, but not the operations of this type.
     ///
     /// Fails with `INVALID_PARAMETER` for an exclusive lock on a directory.
     pub fn hold_oplock(&self, path: &str, oplock: Oplock) -> OsResult<()> {
@@ -166,7 +169,8 @@ impl External<'_> {
         })
     }
 
-    /// Sets the owner and the access control list that Windows shows for a file or directory. They do not limit any call.
+    /// Sets the owner and the access control list that Windows shows for a file or directory. They
+    /// do not limit any call.
     pub fn set_access(&self, path: &str, access: SecurityDescriptor) -> OsResult<()> {
         self.change(path, true, |file| file.access = Some(access))
     }
@@ -273,7 +277,8 @@ impl State {
         };
         self.check_writable(fs)?;
         let file_system = self.file_system_mut(fs)?;
-        // Finding the free space takes time, because it sums up all files. An empty file does not need it.
+        // Finding the free space takes time, because it sums up all files. An empty file does not
+        // need it.
         if !data.is_empty() && file_system.allocated(data.len()) > file_system.free() {
             return Err(OsError::DISK_FULL);
         }
@@ -295,7 +300,8 @@ impl State {
         Ok(())
     }
 
-    /// Returns whether the target of a new link is a file. Go creates a file link then, and otherwise a directory link.
+    /// Returns whether the target of a new link is a file. Go creates a file link then, and
+    /// otherwise a directory link.
     fn target_is_file(&mut self, link: &str, target: &str, absolute: bool) -> bool {
         let path = if absolute { target.to_owned() } else { format!(r"{link}\..\{target}") };
         self.record_at(&path, true).is_ok_and(|file| !file.is_directory())

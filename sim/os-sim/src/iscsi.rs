@@ -1,9 +1,12 @@
-//! Simulates iSCSI: portals and targets on the network, and the node's initiator with its WMI classes.
+//! Simulates iSCSI: portals and targets on the network, and the node's initiator with its WMI
+//! classes.
 //!
-//! A failed method is an error with the code of the initiator (`ISDSC_...`) and not a return value, as Windows posts it.
+//! A failed method is an error with the code of the initiator (`ISDSC_...`) and not a return value,
+//! as Windows posts it.
 //!
-//! This module does not change disks: a call that attaches or detaches logical units returns an [`Effect`] for its caller
-//! to apply. The caller also checks that the Microsoft iSCSI service runs and that no disk to be detached is in use.
+//! This module does not change disks: a call that attaches or detaches logical units returns an
+//! [`Effect`] for its caller to apply. The caller also checks that the Microsoft iSCSI service runs
+//! and that no disk to be detached is in use.
 
 pub(crate) mod wmi_classes;
 
@@ -129,8 +132,8 @@ struct Initiator {
     /// The discovered targets, each with every portal that reported it.
     discovered: BTreeSet<(String, PortalAddress)>,
     sessions: Vec<Session>,
-    /// The sessions to open again after a restart (favorite targets). A session that was registered twice is in the list
-    /// twice.
+    /// The sessions to open again after a restart (favorite targets). A session that was registered
+    /// twice is in the list twice.
     favourites: Vec<Session>,
     logins: u64,
     /// The secret that a target must know in mutual CHAP.
@@ -168,7 +171,8 @@ impl fmt::Debug for Chap {
 }
 
 impl Chap {
-    /// Returns whether the target accepts a login and, in mutual CHAP, the initiator accepts the target.
+    /// Returns whether the target accepts a login and, in mutual CHAP, the initiator accepts the
+    /// target.
     fn accepts(&self, authentication: &str, user: &str, secret: Option<&Secret>, initiator: Option<&Secret>) -> bool {
         let is_known =
             |known: &str, expected: &str| known == user && secret.is_some_and(|given| given.expose() == expected);
@@ -203,7 +207,8 @@ impl Iscsi {
         effects
     }
 
-    /// Adds a target portal and discovers its targets. Adds the portal even if it does not answer, and fails then.
+    /// Adds a target portal and discovers its targets. Adds the portal even if it does not answer,
+    /// and fails then.
     fn add_portal(&mut self, at: &PortalAddress) -> OsResult<()> {
         self.initiator.portals.insert(at.clone());
         self.update_portal(at)

@@ -1,8 +1,10 @@
-//! A simulated Windows node: disks, partitions, volumes, files, services, SMB, iSCSI and WMI, with its own clock.
+//! A simulated Windows node: disks, partitions, volumes, files, services, SMB, iSCSI and WMI, with
+//! its own clock.
 //!
-//! The node answers as Windows does, and fills buffers in Windows' layout, byte for byte. All layers of csi-proxy above
-//! [`os`] therefore run unchanged on the node, and drivers can be tested without Windows. The node is no mock: all calls
-//! read and change one state, and [`Sim::invariants`] checks that this state is consistent.
+//! The node answers as Windows does, and fills buffers in Windows' layout, byte for byte. All
+//! layers of csi-proxy above [`os`] therefore run unchanged on the node, and drivers can be tested
+//! without Windows. The node is no mock: all calls read and change one state, and
+//! [`Sim::invariants`] checks that this state is consistent.
 //!
 //! ```
 //! use os::Os;
@@ -11,9 +13,9 @@
 //! assert_eq!(node.volumes().unwrap().len(), 2, "the system volume and the new one");
 //! ```
 //!
-//! Simulated time advances only while a thread waits: a sleep, or a call that takes time, advances the clock, and due
-//! events happen. If no thread waits, for example in an asynchronous test, call [`Sim::advance`], or let the time follow
-//! the wall clock with [`Sim::real_time`].
+//! Simulated time advances only while a thread waits: a sleep, or a call that takes time, advances
+//! the clock, and due events happen. If no thread waits, for example in an asynchronous test, call
+//! [`Sim::advance`], or let the time follow the wall clock with [`Sim::real_time`].
 
 mod builder;
 mod clock;

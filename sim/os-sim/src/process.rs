@@ -1,4 +1,5 @@
-//! The primitives of [`Os`] for one process, and its handles, which Windows closes when the process ends.
+//! The primitives of [`Os`] for one process, and its handles, which Windows closes when the process
+//! ends.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! Simulates Windows services and the rules of the service control manager.
 //!
-//! Starting and stopping take time: a service stays pending until [`Services::tick`] is called after that time. Services
-//! start one after another, because each start locks the service database.
+//! Starting and stopping take time: a service stays pending until [`Services::tick`] is called
+//! after that time. Services start one after another, because each start locks the service
+//! database.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -170,7 +171,8 @@ impl Services {
         Ok(self.get(name)?.state as u32)
     }
 
-    /// Starts `name` after the services that it depends on, and after the services that are starting now.
+    /// Starts `name` after the services that it depends on, and after the services that are
+    /// starting now.
     pub fn start(&mut self, name: &str, now: Time) -> OsResult<()> {
         self.tick(now);
         let service = self.get(name)?;
@@ -222,8 +224,8 @@ impl Services {
         Ok(())
     }
 
-    /// Returns the names of the active services that depend on `name`, directly or indirectly, in the order in which to
-    /// stop them: the service that was started last is first.
+    /// Returns the names of the active services that depend on `name`, directly or indirectly, in
+    /// the order in which to stop them: the service that was started last is first.
     pub fn active_dependents(&mut self, name: &str, now: Time) -> OsResult<Vec<U16String>> {
         self.tick(now);
         self.running_dependents(name)
@@ -262,7 +264,8 @@ impl Services {
         found.ok_or(OsError::SERVICE_DOES_NOT_EXIST)
     }
 
-    /// Appends the service and its direct and indirect dependencies to `order`, each service after its dependencies.
+    /// Appends the service and its direct and indirect dependencies to `order`, each service after
+    /// its dependencies.
     fn start_order(&self, position: usize, above: &mut Vec<usize>, order: &mut Vec<usize>) -> OsResult<()> {
         if above.contains(&position) {
             return Err(CIRCULAR_DEPENDENCY);
@@ -285,8 +288,9 @@ impl Services {
         Ok(())
     }
 
-    /// Appends the direct and indirect dependents of a service to `order`, each after its own dependents. Of two services
-    /// that may come in any order, the service that was started later comes first.
+    /// Appends the direct and indirect dependents of a service to `order`, each after its own
+    /// dependents. Of two services that may come in any order, the service that was started later
+    /// comes first.
     fn dependents(&self, position: usize, found: &mut BTreeSet<usize>, order: &mut Vec<usize>) {
         let name = &self.services[position].name;
         let needs = |service: &ServiceModel| service.depends_on.iter().any(|needed| needed.eq_ignore_ascii_case(name));

@@ -20,10 +20,12 @@ use crate::registry::Registry;
 use crate::state::{Event, State};
 use crate::wmi::storage_jobs::FormatArguments;
 
-/// A simulated Windows node, as one process on it sees it through [`os::Os`]. Clones are the same process.
+/// A simulated Windows node, as one process on it sees it through [`os::Os`]. Clones are the same
+/// process.
 ///
-/// The process ends when its last clone is dropped: Windows closes its handles, and every call on a handle that the
-/// program still holds fails with `INVALID_HANDLE`. Jobs that the process started in the storage provider continue.
+/// The process ends when its last clone is dropped: Windows closes its handles, and every call on a
+/// handle that the program still holds fails with `INVALID_HANDLE`. Jobs that the process started
+/// in the storage provider continue.
 #[derive(Clone, Debug)]
 pub struct Sim {
     pub(crate) process: Arc<Process>,
@@ -47,8 +49,8 @@ impl Sim {
         Self::describe(&Description::from_toml(text)?)
     }
 
-    /// Creates the built-in node. It has the objects that the drivers look for: disks as Azure, Google, Amazon and VMware
-    /// present them, SMB servers, iSCSI targets and services.
+    /// Creates the built-in node. It has the objects that the drivers look for: disks as Azure,
+    /// Google, Amazon and VMware present them, SMB servers, iSCSI targets and services.
     pub fn default_node() -> Self {
         Self::from_toml(DEFAULT_NODE).expect("the built-in description is valid")
     }
@@ -67,7 +69,8 @@ impl Sim {
         Arc::new(Self { process: Arc::new(process) })
     }
 
-    /// Starts a process whose account lacks the privilege to create symbolic links (`SeCreateSymbolicLinkPrivilege`).
+    /// Starts a process whose account lacks the privilege to create symbolic links
+    /// (`SeCreateSymbolicLinkPrivilege`).
     pub fn process_without_symlink_privilege(&self) -> Arc<Self> {
         let started = self.process();
         self.with(|state| state.without_symlink_privilege.insert(started.process.id));
@@ -89,7 +92,8 @@ impl Sim {
         self.shared().advance(span);
     }
 
-    /// Stops the clock. From now on only [`Self::advance`] advances the time, and threads that wait block until then.
+    /// Stops the clock. From now on only [`Self::advance`] advances the time, and threads that wait
+    /// block until then.
     #[must_use]
     pub fn held(self) -> Self {
         self.shared().set_mode(|_| ClockMode::Held);
@@ -103,7 +107,8 @@ impl Sim {
         self
     }
 
-    /// Sets all durations to zero: those of the node's operations, and those of the answers of all servers.
+    /// Sets all durations to zero: those of the node's operations, and those of the answers of all
+    /// servers.
     #[must_use]
     pub fn fast(self) -> Self {
         self.with(|state| {
@@ -118,12 +123,14 @@ impl Sim {
         self
     }
 
-    /// Sets whether an offline volume answers `IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS`. Default: false.
+    /// Sets whether an offline volume answers `IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS`. Default:
+    /// false.
     pub fn set_offline_volumes_have_extents(&self, have_extents: bool) {
         self.with(|state| state.offline_volumes_have_extents = have_extents);
     }
 
-    /// Makes the storage provider's cache out of date for every disk: another size, other attributes and no partitions.
+    /// Makes the storage provider's cache out of date for every disk: another size, other
+    /// attributes and no partitions.
     pub fn make_provider_stale(&self) {
         self.with(|state| state.disks.values_mut().for_each(Disk::make_cache_stale));
     }
@@ -133,13 +140,14 @@ impl Sim {
         self.with(|state| change(&mut state.timing));
     }
 
-    /// Attaches a disk and returns its number. If it is not `detected`, Windows shows it after the next rescan.
+    /// Attaches a disk and returns its number. If it is not `detected`, Windows shows it after the
+    /// next rescan.
     pub fn attach_disk(&self, disk: &DiskDescription, detected: bool) -> Result<u32, DescriptionError> {
         self.with(|state| state.attach(disk, detected))
     }
 
-    /// Removes a disk without warning, as if its cable were pulled. Returns a handle for [`Self::plug_disk`], or `None` if no
-    /// disk has this number.
+    /// Removes a disk without warning, as if its cable were pulled. Returns a handle for
+    /// [`Self::plug_disk`], or `None` if no disk has this number.
     pub fn unplug_disk(&self, number: u32) -> Option<u64> {
         self.with(|state| {
             let device = state.attached_device(number)?;
@@ -149,8 +157,9 @@ impl Sim {
         })
     }
 
-    /// Attaches an unplugged disk and returns its number, which may differ from the one it had. If it is not `detected`,
-    /// Windows shows it after the next rescan. Returns `None` if no unplugged disk has this handle.
+    /// Attaches an unplugged disk and returns its number, which may differ from the one it had. If
+    /// it is not `detected`, Windows shows it after the next rescan. Returns `None` if no unplugged
+    /// disk has this handle.
     pub fn plug_disk(&self, handle: u64, detected: bool) -> Option<u32> {
         self.with(|state| {
             let disk = state.unplugged.remove(&handle)?;
@@ -158,7 +167,8 @@ impl Sim {
         })
     }
 
-    /// Formats a volume with NTFS, as another program does. Its files are lost. Returns false if the volume does not exist.
+    /// Formats a volume with NTFS, as another program does. Its files are lost. Returns false if
+    /// the volume does not exist.
     pub fn format(&self, volume: Uuid) -> bool {
         let ntfs = FormatArguments { volume, kind: "NTFS".to_owned(), cluster_size: None };
         self.with(|state| state.format(&ntfs) == 0)
@@ -196,8 +206,8 @@ impl Sim {
         })
     }
 
-    /// Deletes a partition without a mounted volume, as another program does with a control code. The storage provider learns
-    /// of it when its cache is refreshed.
+    /// Deletes a partition without a mounted volume, as another program does with a control code.
+    /// The storage provider learns of it when its cache is refreshed.
     ///
     /// Returns false if the disk or the partition does not exist.
     pub fn delete_partition(&self, disk: u32, partition: u32) -> bool {
@@ -209,7 +219,8 @@ impl Sim {
         })
     }
 
-    /// Changes a user's password on an SMB server. Mappings made with the old password can no longer be used.
+    /// Changes a user's password on an SMB server. Mappings made with the old password can no
+    /// longer be used.
     ///
     /// Returns false if there is no such user.
     pub fn rotate_smb_password(&self, host: &str, user: &str, password: &str) -> bool {
@@ -233,20 +244,21 @@ impl Sim {
         })
     }
 
-    /// Sets whether a policy forbids storing credentials. Creating a persistent mapping with credentials then fails.
+    /// Sets whether a policy forbids storing credentials. Creating a persistent mapping with
+    /// credentials then fails.
     pub fn set_stored_credentials_forbidden(&self, forbidden: bool) {
         self.with(|state| state.smb.forbids_stored_credentials = forbidden);
     }
 
-    /// Restarts the node like [`Self::reboot`], and gives each disk except the system disk the number of another one.
-    /// Different seeds give different numbers, as far as there are as many.
+    /// Restarts the node like [`Self::reboot`], and gives each disk except the system disk the
+    /// number of another one. Different seeds give different numbers, as far as there are as many.
     pub fn reboot_with_other_disk_numbers(&self, seed: u64) {
         self.with(|state| state.renumber_disks(seed));
         self.reboot();
     }
 
-    /// Restarts the node: closes all handles, drops all jobs and volatile registry keys, disconnects the SMB mappings and
-    /// detects all disks again.
+    /// Restarts the node: closes all handles, drops all jobs and volatile registry keys,
+    /// disconnects the SMB mappings and detects all disks again.
     pub fn reboot(&self) {
         self.with(|state| {
             state.handles.clear();

@@ -2,8 +2,8 @@
 //!
 //! A failed `Create` is an error with its Win32 code and not a return value, as Windows posts it.
 //!
-//! A mapping does not hold the password. It records how many times the user's password had changed when the mapping was
-//! created, which is enough to detect a later change.
+//! A mapping does not hold the password. It records how many times the user's password had changed
+//! when the mapping was created, which is enough to detect a later change.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -64,7 +64,8 @@ pub struct Share {
     /// Whether it accepts guests, which are clients without credentials.
     #[serde(default)]
     pub guest: bool,
-    /// Whether clients may list its root directory. Clients may always read the attributes of the root directory.
+    /// Whether clients may list its root directory. Clients may always read the attributes of the
+    /// root directory.
     #[serde(default = "quantity::yes")]
     pub listable: bool,
 }
@@ -96,8 +97,9 @@ pub struct Mapping {
     /// Whether it requires encryption.
     #[serde(default)]
     pub privacy: bool,
-    /// Whether Windows restored the mapping after a restart. The SMB client then logs on with the stored credentials, but
-    /// does not compare the user of a new request with the user of the mapping.
+    /// Whether Windows restored the mapping after a restart. The SMB client then logs on with the
+    /// stored credentials, but does not compare the user of a new request with the user of the
+    /// mapping.
     #[serde(skip, default = "quantity::yes")]
     restored: bool,
     /// How many times the user's password had changed when the mapping was created.
@@ -111,8 +113,8 @@ impl User {
         Self { name: name.to_owned(), password: password.to_owned(), changes: 0 }
     }
 
-    /// Returns whether a client that logs on as `name` uses this account. If the account has no domain, the client may name
-    /// any domain.
+    /// Returns whether a client that logs on as `name` uses this account. If the account has no
+    /// domain, the client may name any domain.
     fn is(&self, name: &str) -> bool {
         let bare = name.rsplit('\\').next().unwrap_or(name);
         self.name.eq_ignore_ascii_case(name) || !self.name.contains('\\') && self.name.eq_ignore_ascii_case(bare)
@@ -166,7 +168,8 @@ impl Smb {
         self.mappings.extend(mappings.iter().map(in_lower_case));
     }
 
-    /// Returns the name of a share, `host\share` in lower case, by the identity of its directory tree.
+    /// Returns the name of a share, `host\share` in lower case, by the identity of its directory
+    /// tree.
     pub(crate) fn name_of(&self, tree: Uuid) -> Option<String> {
         self.servers.iter().find_map(|server| {
             let share = server.shares.iter().find(|share| share.tree == tree)?;
@@ -179,8 +182,8 @@ impl Smb {
         self.mappings.iter().map(Mapping::instance).collect()
     }
 
-    /// Calls `method` of a mapping or of the class. `open_shares` are the shares, as `host\share` in lower case, on which
-    /// files are open.
+    /// Calls `method` of a mapping or of the class. `open_shares` are the shares, as `host\share`
+    /// in lower case, on which files are open.
     ///
     /// On Windows the call takes [`Self::duration`]: call this when that time has passed.
     pub fn call(
@@ -208,7 +211,8 @@ impl Smb {
         Ok(returned(0))
     }
 
-    /// Returns how long a method call takes. `timeout` is how long Windows waits for a server that does not answer.
+    /// Returns how long a method call takes. `timeout` is how long Windows waits for a server that
+    /// does not answer.
     pub fn duration(&self, method: &str, arguments: &[(&str, Value)], timeout: Duration) -> Duration {
         let named = arguments.iter().find(|(name, _)| name.eq_ignore_ascii_case("RemotePath"));
         match named {
@@ -230,7 +234,8 @@ impl Smb {
         }
     }
 
-    /// Opens the share of `remote` (`\\host\share`, with or without a path behind it) and returns the identity of its tree.
+    /// Opens the share of `remote` (`\\host\share`, with or without a path behind it) and returns
+    /// the identity of its tree.
     ///
     /// On Windows this takes [`Self::answer_time`].
     pub fn open(&self, remote: &str) -> OsResult<Uuid> {
@@ -244,8 +249,8 @@ impl Smb {
         if guest && !share.guest { Err(OsError::LOGON_FAILURE) } else { Ok(share.tree) }
     }
 
-    /// Changes the password of `user` on `host`. Mappings with the old password fail from then on. Returns
-    /// false if the server or the user does not exist.
+    /// Changes the password of `user` on `host`. Mappings with the old password fail from then on.
+    /// Returns false if the server or the user does not exist.
     pub fn rotate(&mut self, host: &str, user: &str, password: &str) -> bool {
         let server = self.servers.iter_mut().find(|server| server.host.eq_ignore_ascii_case(host));
         let Some(user) = server.and_then(|server| server.users.iter_mut().find(|known| known.is(user))) else {
@@ -361,8 +366,8 @@ pub(crate) static METHODS: [Method; 2] = [
     method(GLOBAL_MAPPING, "Remove", "Force"),
 ];
 
-/// Splits a credential into the user and the password: `\\` and `\:` stand for a backslash and a colon in the name of the
-/// user, and the first other colon ends the name.
+/// Splits a credential into the user and the password: `\\` and `\:` stand for a backslash and a
+/// colon in the name of the user, and the first other colon ends the name.
 fn split_credential(text: &str) -> Option<(String, Secret)> {
     let mut user = String::new();
     let mut characters = text.char_indices();

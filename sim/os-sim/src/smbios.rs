@@ -1,7 +1,8 @@
 //! Simulates the firmware's SMBIOS table, which has the BIOS serial number.
 //!
-//! A structure consists of a header (type, length, handle), its fields and its strings. A zero byte ends each string, and
-//! another zero byte ends the list of strings. A string field holds the number of its string, counted from 1, or 0.
+//! A structure consists of a header (type, length, handle), its fields and its strings. A zero byte
+//! ends each string, and another zero byte ends the list of strings. A string field holds the
+//! number of its string, counted from 1, or 0.
 
 use os::abi::RawSmbios;
 use zerocopy::IntoBytes;

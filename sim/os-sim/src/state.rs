@@ -36,8 +36,8 @@ pub(crate) struct State {
     pub mounts: Vec<Mount>,
     /// Whether a volume that arrives stays offline unless it has a mount point (`NoAutoMount`).
     pub no_automount: bool,
-    /// Whether an offline volume answers `IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS`. The sources disagree: one says that I/O
-    /// fails, the other that all control codes fail.
+    /// Whether an offline volume answers `IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS`. The sources
+    /// disagree: one says that I/O fails, the other that all control codes fail.
     pub offline_volumes_have_extents: bool,
     /// The directory trees behind remote shares.
     pub trees: BTreeMap<Uuid, FileSystem>,
@@ -60,13 +60,15 @@ pub(crate) struct State {
     pub handles: BTreeMap<u64, Opened>,
     /// The processes without the privilege to create symbolic links.
     pub without_symlink_privilege: BTreeSet<ProcessId>,
-    /// How long the network took for the last operation. The caller sleeps for this time after the operation.
+    /// How long the network took for the last operation. The caller sleeps for this time after the
+    /// operation.
     pub network_time: Duration,
     /// Callbacks to run once the state is unlocked.
     pub callbacks: Vec<Callback>,
 }
 
-/// A function to be called without holding the lock of the state. Shared, so that the state can be copied.
+/// A function to be called without holding the lock of the state. Shared, so that the state can be
+/// copied.
 pub(crate) type Callback = Arc<dyn Fn() + Send + Sync>;
 
 /// An event and its time.
@@ -111,7 +113,8 @@ impl State {
         self.counter
     }
 
-    /// Returns a GUID that was never returned before. The sequence is the same on every run and looks random.
+    /// Returns a GUID that was never returned before. The sequence is the same on every run and
+    /// looks random.
     pub(crate) fn fresh_uuid(&mut self) -> Uuid {
         let seed = self.fresh();
         let high = scramble(seed.wrapping_mul(2));
@@ -218,7 +221,8 @@ impl State {
         }
     }
 
-    /// Sets a disk's attributes. Its volumes arrive when it comes online and disappear when it goes offline.
+    /// Sets a disk's attributes. Its volumes arrive when it comes online and disappear when it goes
+    /// offline.
     pub(crate) fn set_attributes(&mut self, device: DeviceId, attributes: u64) {
         let Some(disk) = self.disks.get_mut(&device) else { return };
         let was_offline = disk.is_offline();
@@ -282,7 +286,8 @@ impl State {
         self.disks.get_mut(&device).filter(|disk| disk.visible).ok_or(removed)
     }
 
-    /// Returns the device and the partition number of the volume `id`, even if the volume has not arrived.
+    /// Returns the device and the partition number of the volume `id`, even if the volume has not
+    /// arrived.
     pub(crate) fn location_of(&self, id: Uuid) -> Option<(DeviceId, u32)> {
         self.visible_disks().find_map(|(device, disk)| {
             let holds = |volume: &Volume| volume.id == id;
@@ -293,8 +298,8 @@ impl State {
 
     /// Returns the volume `id` and its disk.
     ///
-    /// Fails with [`Self::removed`] if the disk was removed, and with `NOT_READY` if the volume has not arrived, for example
-    /// because the disk is offline.
+    /// Fails with [`Self::removed`] if the disk was removed, and with `NOT_READY` if the volume has
+    /// not arrived, for example because the disk is offline.
     pub(crate) fn volume(&self, id: Uuid) -> OsResult<(&Disk, &Volume)> {
         let found = self.visible_disks().find_map(|(_, disk)| {
             let volume = disk.volumes().find(|volume| volume.id == id)?;

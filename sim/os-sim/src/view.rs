@@ -150,7 +150,8 @@ impl Sim {
         self.all_volumes().into_iter().find(|volume| volume.id == id)
     }
 
-    /// Returns all volumes on disks that Windows shows, ordered by disk and offset. Includes volumes that have not arrived.
+    /// Returns all volumes on disks that Windows shows, ordered by disk and offset. Includes
+    /// volumes that have not arrived.
     pub fn all_volumes(&self) -> Vec<VolumeView> {
         let disks = self.disks().into_iter();
         disks.flat_map(|disk| disk.partitions).filter_map(|part| part.volume).collect()
@@ -166,13 +167,14 @@ impl Sim {
         self.with(|state| state.smb.mappings().to_vec())
     }
 
-    /// Returns the stale entries of the mount manager: directories that are no longer mount points, because they were
-    /// deleted without a call to the mount manager.
+    /// Returns the stale entries of the mount manager: directories that are no longer mount points,
+    /// because they were deleted without a call to the mount manager.
     pub fn stale_mounts(&self) -> Vec<String> {
         self.with(|state| state.stale_mounts())
     }
 
-    /// Returns the entries of the directory at a Win32 path, without the entries of its subdirectories.
+    /// Returns the entries of the directory at a Win32 path, without the entries of its
+    /// subdirectories.
     pub fn entries(&self, path: &str) -> OsResult<Vec<FileView>> {
         self.external().with(|state| {
             let (fs, directory) = state.existing(path, true)?;
@@ -182,7 +184,8 @@ impl Sim {
         })
     }
 
-    /// Returns the file, directory or link at a Win32 path. A link in the last component is not followed.
+    /// Returns the file, directory or link at a Win32 path. A link in the last component is not
+    /// followed.
     pub fn entry(&self, path: &str, follow: bool) -> OsResult<FileView> {
         self.external().with(|state| {
             let record = state.record_at(path, follow)?;

@@ -1,4 +1,5 @@
-//! Simulates Windows Management Instrumentation: WQL queries, method calls and the classes of the storage provider.
+//! Simulates Windows Management Instrumentation: WQL queries, method calls and the classes of the
+//! storage provider.
 
 pub(crate) mod method_call;
 pub(crate) mod msft_storage;
@@ -106,7 +107,8 @@ impl State {
         }
     }
 
-    /// Starts a call that uses the network. It ends at once if it takes no time, and runs as a job otherwise.
+    /// Starts a call that uses the network. It ends at once if it takes no time, and runs as a job
+    /// otherwise.
     fn remote(
         &mut self,
         object: &ObjectPath,
@@ -122,8 +124,8 @@ impl State {
         Ok(self.start(None, action, takes).map_or_else(|code| StartedCall::Done(returned(code)), StartedCall::Job))
     }
 
-    /// Makes a call that uses the network, and attaches or detaches the disks of its sessions. Fails if it would detach a
-    /// disk that is in use.
+    /// Makes a call that uses the network, and attaches or detaches the disks of its sessions.
+    /// Fails if it would detach a disk that is in use.
     pub(crate) fn call_remote(
         &mut self,
         object: &ObjectPath,
@@ -139,7 +141,8 @@ impl State {
         if outcome.as_ref().is_ok_and(|(_, effects)| effects.iter().any(|effect| self.detaches_used_disk(effect))) {
             return Err(OsError::ISDSC_DEVICE_BUSY_ON_SESSION);
         }
-        // Keep the change even if the call failed: a portal that does not answer is added all the same.
+        // Keep the change even if the call failed: a portal that does not answer is added all the
+        // same.
         self.iscsi = changed;
         let (returned, effects) = outcome?;
         for effect in effects {
@@ -157,7 +160,8 @@ impl State {
         self.handles.values().filter_map(share).collect()
     }
 
-    /// Fails with `ISDSC_SERVICE_NOT_RUNNING` if the node has the iSCSI initiator service and the service does not run.
+    /// Fails with `ISDSC_SERVICE_NOT_RUNNING` if the node has the iSCSI initiator service and the
+    /// service does not run.
     fn check_iscsi_service(&mut self) -> OsResult<()> {
         let now = Time(self.now);
         match self.services.state("MSiSCSI", now) {
@@ -166,7 +170,8 @@ impl State {
         }
     }
 
-    /// Returns the result of a job, or `None` while the job runs. A job that a restart of the node ended has failed.
+    /// Returns the result of a job, or `None` while the job runs. A job that a restart of the node
+    /// ended has failed.
     fn job_result(&mut self, job: u64) -> Option<OsResult<Returned>> {
         if let Some(result) = self.job_results.remove(&job) {
             return Some(result);

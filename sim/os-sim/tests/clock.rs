@@ -113,7 +113,8 @@ fn waiting_for_a_job_that_is_lost_in_a_restart_fails() {
     assert_eq!(node.volume_on(1).unwrap().formats, 0);
 }
 
-/// Runs work that sleeps for each of `steps`. Returns whether it ended in time, and what each step was told.
+/// Runs work that sleeps for each of `steps`. Returns whether it ended in time, and what each step
+/// was told.
 fn sleep_in_steps(node: &Sim, patience: Duration, steps: &'static [u64]) -> (bool, mpsc::Receiver<bool>) {
     let (told, receiver) = mpsc::channel();
     let process = node.process();

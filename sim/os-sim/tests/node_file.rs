@@ -8,7 +8,8 @@ fn created(file: &str) -> Sim {
     Sim::from_toml(file).unwrap_or_else(|error| panic!("{error}:\n{file}"))
 }
 
-/// Asserts that a node that is created from the node file of `sim` is equal to it, and returns that file.
+/// Asserts that a node that is created from the node file of `sim` is equal to it, and returns that
+/// file.
 fn assert_survives(sim: &Sim) -> String {
     let file = sim.node_file();
     let again = created(&file);

@@ -1,4 +1,5 @@
-//! Writes the Go stubs of the control API, which the module for Go imports, to `simcontrol/`. Git does not keep them.
+//! Writes the Go stubs of the control API, which the module for Go imports, to `simcontrol/`. Git
+//! does not keep them.
 
 use std::error::Error;
 use std::io::Write as _;

@@ -1,7 +1,8 @@
 //! The control API of csi-proxy-sim: its messages and stubs, and where it is served.
 //!
-//! `proto/sim_control.proto` documents the RPCs. With them, tests in any language change a simulated node while it runs,
-//! and do what kubelet and a driver's container do on its file system without csi-proxy.
+//! `proto/sim_control.proto` documents the RPCs. With them, tests in any language change a
+//! simulated node while it runs, and do what kubelet and a driver's container do on its file system
+//! without csi-proxy.
 
 mod generated {
     #![allow(missing_docs, rust_2018_idioms, unreachable_pub, clippy::all, clippy::pedantic, reason = "generated")]
@@ -24,8 +25,8 @@ pub use generated::simulation_client::SimulationClient;
 pub use generated::simulation_server::{Simulation, SimulationServer};
 pub use generated::*;
 
-/// The name of the endpoint: of the socket without `.sock`, or of the pipe. No driver dials it, since it does not begin
-/// with `csi-proxy-`.
+/// The name of the endpoint: of the socket without `.sock`, or of the pipe. No driver dials it,
+/// since it does not begin with `csi-proxy-`.
 pub const ENDPOINT: &str = "sim-control";
 
 /// The descriptors of the services, as a serialized `FileDescriptorSet`.

@@ -1,8 +1,10 @@
-//! Starts csi-proxy-sim, a simulated Windows node, in the test of a CSI node plugin, and changes the node.
+//! Starts csi-proxy-sim, a simulated Windows node, in the test of a CSI node plugin, and changes
+//! the node.
 //!
-//! The program is the one that the environment variable `CSI_PROXY_SIM` names, or the one on the PATH. It needs neither
-//! Windows nor privileges. Each node is a process of its own, so tests can run in parallel. The README in this folder has a
-//! test to copy. The Go module in the same folder does the same for plugins in Go.
+//! The program is the one that the environment variable `CSI_PROXY_SIM` names, or the one on the
+//! PATH. It needs neither Windows nor privileges. Each node is a process of its own, so tests can
+//! run in parallel. The README in this folder has a test to copy. The Go module in the same folder
+//! does the same for plugins in Go.
 
 pub mod control_api;
 
@@ -35,7 +37,8 @@ pub type Error = Box<dyn error::Error + Send + Sync>;
 /// The variable that names the program.
 const PROGRAM: &str = "CSI_PROXY_SIM";
 
-/// How long the program may take until it serves, and a fault until it has disturbed the calls that a test waits for.
+/// How long the program may take until it serves, and a fault until it has disturbed the calls that
+/// a test waits for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The file with what the program logs, which is shown if the test fails.
@@ -43,8 +46,8 @@ const LOG: &str = "log";
 
 /// A running simulated node, which ends when this is dropped.
 ///
-/// Dropping the node panics if the program has ended, and if a fault that was not cleared has disturbed no call: the test
-/// would otherwise pass without having tested anything.
+/// Dropping the node panics if the program has ended, and if a fault that was not cleared has
+/// disturbed no call: the test would otherwise pass without having tested anything.
 #[derive(Debug)]
 pub struct Node {
     /// The control API: disks, servers, faults, the clock.
@@ -63,8 +66,8 @@ struct Process {
 }
 
 impl Node {
-    /// Starts the node that a node file describes, with further flags of csi-proxy-sim, such as `-fast` or `-like-go`.
-    /// Returns when all endpoints are open.
+    /// Starts the node that a node file describes, with further flags of csi-proxy-sim, such as
+    /// `-fast` or `-like-go`. Returns when all endpoints are open.
     pub async fn start(node_file: &str, flags: &[&str]) -> Result<Self, Error> {
         let program = env::var_os(PROGRAM).unwrap_or_else(|| "csi-proxy-sim".into());
         Self::start_program(Path::new(&program), node_file, flags).await
@@ -109,7 +112,8 @@ impl Node {
         Client::builder().socket_folder(self.sockets()).build()
     }
 
-    /// Makes an RPC, such as `volume/MountVolume`, `volume/v1/MountVolume` or `volume/*`, fail with a code so many times.
+    /// Makes an RPC, such as `volume/MountVolume`, `volume/v1/MountVolume` or `volume/*`, fail with
+    /// a code so many times.
     pub async fn fail_rpc(&self, rpc: &str, code: Code, count: u64) -> Result<Fault, Error> {
         let status = RpcStatus { code: u32::try_from(code as i32)?, message: String::new() };
         self.inject(control_api::Fault { count, ..rpc_fault(rpc, Action::Status(status)) }).await
@@ -122,7 +126,8 @@ impl Node {
         Ok(Fault { simulation: self.simulation.clone(), id })
     }
 
-    /// Adds the disks, servers, services and files of a node file, and returns the numbers of the disks.
+    /// Adds the disks, servers, services and files of a node file, and returns the numbers of the
+    /// disks.
     pub async fn add(&self, node_file: &str) -> Result<Vec<DiskNumber>, Error> {
         let request = AddRequest { node_file: node_file.to_owned(), undetected: false };
         let added = self.simulation.clone().add(request).await?.into_inner();
@@ -134,7 +139,8 @@ impl Node {
         Ok(self.simulation.clone().unplug_disk(UnplugDiskRequest { disk_number: disk.0 }).await?.into_inner().handle)
     }
 
-    /// Plugs an unplugged disk in again, with what is on it, and returns its number, which may differ from its former one.
+    /// Plugs an unplugged disk in again, with what is on it, and returns its number, which may
+    /// differ from its former one.
     pub async fn plug(&self, handle: u64) -> Result<DiskNumber, Error> {
         let request = PlugDiskRequest { handle, undetected: false };
         Ok(DiskNumber(self.simulation.clone().plug_disk(request).await?.into_inner().disk_number))
@@ -147,7 +153,8 @@ impl Node {
         Ok(())
     }
 
-    /// Restarts the node. With a seed, each disk except disk 0 gets the number of another one: at least two are needed.
+    /// Restarts the node. With a seed, each disk except disk 0 gets the number of another one: at
+    /// least two are needed.
     pub async fn restart(&self, renumber: Option<u64>) -> Result<(), Error> {
         let (renumber_disks, seed) = (renumber.is_some(), renumber.unwrap_or_default());
         self.simulation.clone().restart(RestartRequest { daemon_only: false, renumber_disks, seed }).await?;
@@ -159,8 +166,9 @@ impl Node {
         Ok(self.simulation.clone().get_node(GetNodeRequest {}).await?.into_inner().node_file)
     }
 
-    /// Returns how the node differs from an earlier [`Self::node_file`], a line for each mount, link, SMB mapping, session,
-    /// directory and online disk that was left behind. Disks are compared by number, so the numbers must not have changed.
+    /// Returns how the node differs from an earlier [`Self::node_file`], a line for each mount,
+    /// link, SMB mapping, session, directory and online disk that was left behind. Disks are
+    /// compared by number, so the numbers must not have changed.
     pub async fn differences(&self, node_file: String) -> Result<Vec<String>, Error> {
         let request = CompareRequest { node_file, with_data: false };
         Ok(self.simulation.clone().compare(request).await?.into_inner().differences)
@@ -211,7 +219,8 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Waits until the fault has disturbed this many calls. A call that is held counts when it begins to wait.
+    /// Waits until the fault has disturbed this many calls. A call that is held counts when it
+    /// begins to wait.
     pub async fn wait(&self, hits: u64) -> Result<(), Error> {
         let request = WaitForFaultRequest { id: self.id, hits };
         match timeout(PATIENCE, self.simulation.clone().wait_for_fault(request)).await {
@@ -226,7 +235,8 @@ impl Fault {
         Ok(faults.iter().find(|fault| fault.id == self.id).ok_or("the fault was cleared")?.hits)
     }
 
-    /// Removes the fault, and releases the calls that it holds or delays. Returns how many calls it has disturbed.
+    /// Removes the fault, and releases the calls that it holds or delays. Returns how many calls it
+    /// has disturbed.
     pub async fn clear(self) -> Result<u64, Error> {
         let hits = self.hits().await?;
         self.simulation.clone().clear_faults(ClearFaultsRequest { id: self.id }).await?;
@@ -234,13 +244,14 @@ impl Fault {
     }
 }
 
-/// Returns a fault of an RPC: a status, a cut connection, a delay, a hold until the fault is cleared, or a crash, which needs
-/// a `count`. The other fields choose the calls.
+/// Returns a fault of an RPC: a status, a cut connection, a delay, a hold until the fault is
+/// cleared, or a crash, which needs a `count`. The other fields choose the calls.
 pub fn rpc_fault(rpc: &str, action: Action) -> control_api::Fault {
     control_api::Fault { rpc: rpc.to_owned(), action: Some(action), ..control_api::Fault::default() }
 }
 
-/// Returns a connection to the control API of the csi-proxy-sim that serves in `location`, if all of its endpoints are open.
+/// Returns a connection to the control API of the csi-proxy-sim that serves in `location`, if all
+/// of its endpoints are open.
 pub async fn serving(location: &Location) -> Option<Channel> {
     let channel = control_api::connect(location).await.ok()?;
     let checked = HealthClient::new(channel.clone()).check(HealthCheckRequest::default()).await.ok()?;

@@ -9,7 +9,8 @@ use std::time::Duration;
 /// The largest share of the processors' time that an idle machine uses.
 const IDLE: f64 = 0.05;
 
-/// Checks that the tree is that of a commit and that the machine is idle. The error states which is missing.
+/// Checks that the tree is that of a commit and that the machine is idle. The error states which is
+/// missing.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     if !output(git(root).args(["status", "--porcelain"]))?.is_empty() {
         return Err("the tree differs from its commit".to_owned());

@@ -39,7 +39,8 @@ fn field(status: &str, name: &str) -> Option<f64> {
     status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns the process id of a Wine prefix's wineserver, which does a part of the work of each program.
+/// Returns the process id of a Wine prefix's wineserver, which does a part of the work of each
+/// program.
 pub(crate) fn wineserver(prefix: &Path) -> Option<u32> {
     let wanted = format!("WINEPREFIX={}", prefix.display());
     let processes = fs::read_dir("/proc").ok()?.flatten();

@@ -1,7 +1,8 @@
-//! The drivers' cycles on the simulated node, beside the calls of WMI that the Go program makes for the same RPCs.
+//! The drivers' cycles on the simulated node, beside the calls of WMI that the Go program makes for
+//! the same RPCs.
 //!
-//! A cycle stages, publishes, expands, unpublishes and unstages a new volume. Its time follows from its calls: one of WMI
-//! takes 100 ms, any other one 50 microseconds. Both are assumed.
+//! A cycle stages, publishes, expands, unpublishes and unstages a new volume. Its time follows from
+//! its calls: one of WMI takes 100 ms, any other one 50 microseconds. Both are assumed.
 
 #[cfg(unix)]
 mod imp {
@@ -14,11 +15,13 @@ mod imp {
     const WMI: f64 = 0.1;
     const OTHER: f64 = 50e-6;
 
-    /// The calls of WMI that version 1.3.0 of the Go program makes: each query and each method is one.
+    /// The calls of WMI that version 1.3.0 of the Go program makes: each query and each method is
+    /// one.
     const OF_GO_PROGRAM: [(&str, f64); 5] =
         [("azuredisk", 39.0), ("gce-pd", 55.0), ("aws-ebs", 42.0), ("vsphere", 39.0), ("longhorn", 69.0)];
 
-    /// Returns for each driver the time of its cycle, divided by the time of the Go program's calls of WMI.
+    /// Returns for each driver the time of its cycle, divided by the time of the Go program's calls
+    /// of WMI.
     pub(crate) async fn ratios() -> Result<Vec<(&'static str, f64)>, Box<dyn Error>> {
         let sequences = Sequence::all()?;
         let mut ratios = Vec::new();

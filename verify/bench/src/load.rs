@@ -1,7 +1,8 @@
-//! The client: callers that share connections, as those of a node plugin do. Each caller calls again when it has its answer.
+//! The client: callers that share connections, as those of a node plugin do. Each caller calls
+//! again when it has its answer.
 //!
-//! It prints `ready` when the server has answered on each connection, measures after it has read a line, and prints a
-//! [`Sample`] as JSON.
+//! It prints `ready` when the server has answered on each connection, measures after it has read a
+//! line, and prints a [`Sample`] as JSON.
 
 use std::error::Error;
 use std::io;
@@ -44,8 +45,8 @@ pub(crate) struct Sample {
 /// How long the server may take to start.
 const START: Duration = Duration::from_mins(1);
 
-/// How long the first call on a connection may take. Under Wine, the Go program never answers on some connections that were
-/// opened while it started.
+/// How long the first call on a connection may take. Under Wine, the Go program never answers on
+/// some connections that were opened while it started.
 const ATTEMPT: Duration = Duration::from_secs(1);
 
 /// How long any other call may take.

@@ -1,11 +1,13 @@
 //! Races csi-proxy against other servers that answer PathExists.
 //!
-//! On Linux, csi-proxy-sim races against minimal servers of grpc-go (`go/server`) and tonic ([`serve`]). Under Wine,
-//! csi-proxy.exe races against the csi-proxy written in Go. `cargo xtask bench` builds the programs and starts the race.
+//! On Linux, csi-proxy-sim races against minimal servers of grpc-go (`go/server`) and tonic
+//! ([`serve`]). Under Wine, csi-proxy.exe races against the csi-proxy written in Go.
+//! `cargo xtask bench` builds the programs and starts the race.
 //!
-//! All servers are measured right after each other, round by round, each time in another order. Other load on the machine
-//! therefore affects all of them, and only ratios within one round are compared. What they are is in the table of
-//! docs/performance.md, which the race writes if the tree is that of a commit and the machine is idle.
+//! All servers are measured right after each other, round by round, each time in another order.
+//! Other load on the machine therefore affects all of them, and only ratios within one round are
+//! compared. What they are is in the table of docs/performance.md, which the race writes if the
+//! tree is that of a commit and the machine is idle.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! The race: starts each server with the client, round by round, and compares the measurements within a round.
+//! The race: starts each server with the client, round by round, and compares the measurements
+//! within a round.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -28,7 +29,8 @@ pub(crate) struct Options {
     /// How many seconds without calls pass before the threads are counted again
     #[arg(long, default_value_t = 65)]
     pause: u64,
-    /// Root of the repository, whose pages get the table. They need a clean tree and an idle machine
+    /// Root of the repository, whose pages get the table. They need a clean tree and an idle
+    /// machine
     #[arg(long)]
     pages: Option<PathBuf>,
     /// csi-proxy-sim
@@ -142,7 +144,8 @@ fn under_wine(options: &Options) -> Option<[Racer; 2]> {
     ])
 }
 
-/// Measures all servers, prints what was measured, and adds the ratios of csi-proxy to each other server to the table.
+/// Measures all servers, prints what was measured, and adds the ratios of csi-proxy to each other
+/// server to the table.
 fn race(options: &Options, racers: &[Racer], table: &mut Table) -> Result<(), Box<dyn Error>> {
     for path in PATHS {
         for &callers in &options.callers {
@@ -160,7 +163,8 @@ fn race(options: &Options, racers: &[Racer], table: &mut Table) -> Result<(), Bo
     Ok(())
 }
 
-/// Prints the median of each figure, and adds the median of the rounds' ratios to the row of the figure.
+/// Prints the median of each figure, and adds the median of the rounds' ratios to the row of the
+/// figure.
 fn compare<const N: usize>(racers: &[Racer], rounds: &[Vec<[f64; N]>], rows: &[String; N], table: &mut Table) {
     for (at, racer) in racers.iter().enumerate() {
         print!("{}:", racer.name);
@@ -175,7 +179,8 @@ fn compare<const N: usize>(racers: &[Racer], rounds: &[Vec<[f64; N]>], rows: &[S
     }
 }
 
-/// Measures each server once, beginning with another one in each round. Returns the measurements in the servers' order.
+/// Measures each server once, beginning with another one in each round. Returns the measurements in
+/// the servers' order.
 fn one_round<T>(
     racers: &[Racer],
     round: usize,
@@ -249,7 +254,8 @@ impl WaitingClient {
 
 impl Racer {
     fn start_server(&self) -> Result<KilledOnDrop, Box<dyn Error>> {
-        // The server makes the folder itself, since the daemon accepts only a folder that is closed to others.
+        // The server makes the folder itself, since the daemon accepts only a folder that is closed
+        // to others.
         if let Some(sockets) = self.sockets.as_ref().filter(|sockets| sockets.exists()) {
             fs::remove_dir_all(sockets)?;
         }

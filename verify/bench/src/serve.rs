@@ -1,4 +1,5 @@
-//! A minimal tonic server: PathExists as one `lstat`, without the daemon's checks, limits, metrics and log.
+//! A minimal tonic server: PathExists as one `lstat`, without the daemon's checks, limits, metrics
+//! and log.
 
 use std::error::Error;
 use std::io::ErrorKind;

@@ -1,4 +1,5 @@
-//! The table: csi-proxy's figures divided by those of the other servers, in docs/performance.md and the README.
+//! The table: csi-proxy's figures divided by those of the other servers, in docs/performance.md and
+//! the README.
 
 use std::error::Error;
 use std::fmt::Write as _;

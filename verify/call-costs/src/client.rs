@@ -1,5 +1,5 @@
-//! A client that sends the bytes of a driver written in Go and costs next to nothing itself: all requests are encoded
-//! before they are sent, and of a response only the frames are looked at.
+//! A client that sends the bytes of a driver written in Go and costs next to nothing itself: all
+//! requests are encoded before they are sent, and of a response only the frames are looked at.
 
 use std::error::Error;
 
@@ -25,7 +25,8 @@ const DEFAULT_TABLE: u32 = 4096;
 
 /// The largest flow-control window, so that the server never waits for one.
 const WINDOW: u32 = (1 << 31) - 1;
-/// How a client library encodes a header: by its index if it has one, else added to the table, with a Huffman code.
+/// How a client library encodes a header: by its index if it has one, else added to the table, with
+/// a Huffman code.
 const AS_GO_DOES: u8 = Encoder::BEST_FORMAT | Encoder::WITH_INDEXING | Encoder::HUFFMAN_VALUE;
 
 /// A connection on which one call is made again and again.
@@ -33,7 +34,8 @@ pub struct Client {
     stream: DuplexStream,
     call: Call,
     encoder: Encoder<'static>,
-    /// The size that the server allows the header table, until the next header block tells that it is used.
+    /// The size that the server allows the header table, until the next header block tells that it
+    /// is used.
     table_size: Option<u32>,
     next_stream: u32,
     /// Decreases from call to call, as the deadlines of a driver differ.

@@ -14,7 +14,8 @@ use crate::excluded::{self, excluded};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Calls before those that are counted. By then the header tables of the connection are full, as after an hour of use.
+/// Calls before those that are counted. By then the header tables of the connection are full, as
+/// after an hour of use.
 pub(crate) const WARM_UP: usize = 128;
 
 /// How many times calls are made.
@@ -48,8 +49,8 @@ pub struct Cost {
     pub bytes: f64,
 }
 
-/// Returns the cost of each step, which is a list of calls, while `others` further connections are open that have each made
-/// a call.
+/// Returns the cost of each step, which is a list of calls, while `others` further connections are
+/// open that have each made a call.
 pub fn of(sim: &Sim, steps: &[&[Call]], rounds: Rounds, others: usize) -> Result<Vec<Cost>, Box<dyn Error>> {
     Daemon::run(sim, Threads::AsInService, async |daemon: &Daemon| {
         let mut idle = Vec::new();

@@ -1,4 +1,5 @@
-//! The daemon in this process: its node, executor, server and log, on connections that count the writes.
+//! The daemon in this process: its node, executor, server and log, on connections that count the
+//! writes.
 
 use std::error::Error;
 use std::io;
@@ -27,8 +28,8 @@ use transport::memory::{Dialer, MemoryEndpoint, endpoint};
 
 use crate::excluded;
 
-/// The threads of the runtime. Of the threads for blocking work there is one, so that it does not depend on chance when
-/// another is started.
+/// The threads of the runtime. Of the threads for blocking work there is one, so that it does not
+/// depend on chance when another is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
     /// Two that share all tasks. That is the least with which reads run as in the service.

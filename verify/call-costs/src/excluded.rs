@@ -24,8 +24,8 @@ pub(crate) fn excluded<T>(body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Returns how many allocations and reallocations of this process count so far, and their bytes: of a reallocation, those by
-/// which it is larger.
+/// Returns how many allocations and reallocations of this process count so far, and their bytes: of
+/// a reallocation, those by which it is larger.
 pub(crate) fn counted_allocations() -> (usize, usize) {
     let all = INSTRUMENTED_SYSTEM.stats();
     let number = all.allocations + all.reallocations - ALLOCATIONS.load(Ordering::Relaxed);

@@ -1,8 +1,9 @@
 //! The instructions of a call, as callgrind counts them.
 //!
-//! Callgrind runs this program for some calls, and again for more. The difference of the two counts is that of the
-//! further calls alone. A call runs entirely on one thread. With two, how often one waits for the other depends on what
-//! else the machine does, which changed the count of a call by 3 %.
+//! Callgrind runs this program for some calls, and again for more. The difference of the two counts
+//! is that of the further calls alone. A call runs entirely on one thread. With two, how often one
+//! waits for the other depends on what else the machine does, which changed the count of a call by
+//! 3 %.
 
 use std::error::Error;
 use std::path::Path;

@@ -99,7 +99,8 @@ pub fn page() -> Result<String, Box<dyn Error>> {
     Ok(page.replace("\r\n", "\n"))
 }
 
-/// Returns why counts on this machine cannot be compared with those of the page, or `None` if they can.
+/// Returns why counts on this machine cannot be compared with those of the page, or `None` if they
+/// can.
 pub fn why_incomparable(page: &str) -> Option<String> {
     if (env::consts::OS, env::consts::ARCH) != ("linux", "x86_64") {
         return Some("the page has the counts of Linux on x86-64".into());
@@ -108,14 +109,15 @@ pub fn why_incomparable(page: &str) -> Option<String> {
     why_of_another(page, "compiler", rustc)
 }
 
-/// Returns why instructions on this machine cannot be compared with those of the page, or `None` if they can. Unlike the
-/// other counts, they include those of the C library, which allocates memory.
+/// Returns why instructions on this machine cannot be compared with those of the page, or `None` if
+/// they can. Unlike the other counts, they include those of the C library, which allocates memory.
 pub fn why_instructions_incomparable(page: &str) -> Option<String> {
     let c_library = || Command::new("getconf").arg("GNU_LIBC_VERSION").output();
     why_incomparable(page).or_else(|| why_of_another(page, "C library", c_library()))
 }
 
-/// Returns why counts cannot be compared, unless the page names the version of `what` that a command printed.
+/// Returns why counts cannot be compared, unless the page names the version of `what` that a
+/// command printed.
 fn why_of_another(page: &str, what: &str, version: io::Result<Output>) -> Option<String> {
     match version {
         Err(error) => Some(format!("cannot ask for the version of the {what}: {error}")),

@@ -1,7 +1,7 @@
 //! The costs of calls, except instructions, are those in `docs/call-costs.md`.
 //!
-//! `BLESS=1 cargo test -p csi-proxy-call-costs` writes them to the page. This is a test program by itself because it counts
-//! the allocations of its whole process.
+//! `BLESS=1 cargo test -p csi-proxy-call-costs` writes them to the page. This is a test program by
+//! itself because it counts the allocations of its whole process.
 
 use std::{env, fs};
 

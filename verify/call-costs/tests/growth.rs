@@ -1,5 +1,6 @@
-//! How the costs of calls grow with the node: not at all, or with each disk, volume or entry by what that object must cost.
-//! This is a test program by itself because it counts the allocations of its whole process.
+//! How the costs of calls grow with the node: not at all, or with each disk, volume or entry by
+//! what that object must cost. This is a test program by itself because it counts the allocations
+//! of its whole process.
 
 use std::error::Error;
 use std::time::Duration;
@@ -11,8 +12,9 @@ use os::{MethodCall, Namespace, Os as _, Time};
 use os_sim::Sim;
 use serde_json::{Value, json};
 
-/// By how much the averages of costs that do not grow may differ for each call: a tree in which something is looked up may
-/// move an entry to another node of it, and a task that the call before woke may end late.
+/// By how much the averages of costs that do not grow may differ for each call: a tree in which
+/// something is looked up may move an entry to another node of it, and a task that the call before
+/// woke may end late.
 const ALLOCATIONS: f64 = 2.5;
 const BYTES: f64 = 768.0;
 
@@ -121,8 +123,8 @@ fn with_disks(disks: usize) -> Sim {
     (1..disks).fold(builder(), |node, _| node.disk(GIB)).build()
 }
 
-/// Returns a node with so many volumes besides that of the system disk. The first of them is on disk 1, and the others
-/// are on disk 2.
+/// Returns a node with so many volumes besides that of the system disk. The first of them is on
+/// disk 1, and the others are on disk 2.
 fn with_volumes(volumes: usize) -> Result<Sim, Box<dyn Error>> {
     let sim = builder().disk(10 * GIB).gpt().build();
     let (os, never) = (sim.process(), Time(Duration::MAX));
@@ -136,7 +138,8 @@ fn with_volumes(volumes: usize) -> Result<Sim, Box<dyn Error>> {
     Ok(sim)
 }
 
-/// Returns how `many` differs from what it should be: as much as `few`, and what `objects` further objects add.
+/// Returns how `many` differs from what it should be: as much as `few`, and what `objects` further
+/// objects add.
 fn differences(step: &Step, few: Cost, many: Cost, objects: &[(u32, Added)]) -> Vec<String> {
     let sum = |figure: fn(&Added) -> u32| objects.iter().map(|(count, added)| f64::from(count * figure(added))).sum();
     let calls: f64 = sum(|added| added.calls);
@@ -211,7 +214,8 @@ impl Shape {
         .build()
     }
 
-    /// Returns what removing a tree of so many entries costs for each entry: primitive calls, allocations and bytes.
+    /// Returns what removing a tree of so many entries costs for each entry: primitive calls,
+    /// allocations and bytes.
     fn removed(self, entries: u32) -> Result<[f64; 3], Box<dyn Error>> {
         let remove = |path: &str| call("v1.Filesystem/Rmdir", &json!({"path": path, "force": true}));
         let sim = self.build(usize::try_from(entries)?);

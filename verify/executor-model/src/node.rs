@@ -16,7 +16,8 @@ pub(crate) struct Node {
     pub(crate) host: Host,
     pub(crate) locks: Locks,
     pub(crate) refused_links: RefusedLinks,
-    /// Uses the lock of the standard library, so that an access to the objects is no step of the schedule.
+    /// Uses the lock of the standard library, so that an access to the objects is no step of the
+    /// schedule.
     objects: Mutex<BTreeMap<u32, Object>>,
     executor: OnceLock<Weak<Executor>>,
 }

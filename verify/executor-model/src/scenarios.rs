@@ -55,8 +55,8 @@ impl Operation for Set {
     }
 }
 
-/// Returns how often an object had been changed when the run began. Another request may share the result
-/// only while this one is queued.
+/// Returns how often an object had been changed when the run began. Another request may share the
+/// result only while this one is queued.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Count {
     object: u32,
@@ -196,7 +196,8 @@ async fn settle(executor: &Arc<Executor>, callers: Vec<future::JoinHandle<()>>) 
     assert_eq!(lock(&executor.jobs).len(), 0, "jobs were left behind");
 }
 
-/// Some callers of the same change cancel, others wait. The drain relies on the count of running jobs.
+/// Some callers of the same change cancel, others wait. The drain relies on the count of running
+/// jobs.
 pub fn cancelled_and_retried() {
     let executor = executor();
     let callers = [(1, 0), (1, 1), (1, PATIENT), (2, 2)].map(|(object, polls)| {
@@ -273,7 +274,8 @@ pub fn moving_volume() {
     assert_eq!(executor.node().changes(1) + executor.node().changes(2), 2, "each caller made its change");
 }
 
-/// Requests for overlapping sets of locks, some of which are cancelled. A guard is dropped on another thread.
+/// Requests for overlapping sets of locks, some of which are cancelled. A guard is dropped on
+/// another thread.
 pub fn locks_alone() {
     let locks = Locks::default();
     let owners: Arc<Mutex<BTreeMap<u32, usize>>> = Arc::default();

@@ -4,7 +4,8 @@ use executor_model::scenarios;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner};
 
-/// Runs `scenario` under schedules chosen uniformly, and under schedules with few, well-placed preemptions.
+/// Runs `scenario` under schedules chosen uniformly, and under schedules with few, well-placed
+/// preemptions.
 fn explore(scenario: fn()) {
     const RANDOM_SCHEDULES: usize = 2_000;
     const PREEMPTIVE_SCHEDULES: usize = 10_000;

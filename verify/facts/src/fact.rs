@@ -2,7 +2,8 @@
 
 use crate::node::TestNode;
 
-/// A check. It panics if the fact does not hold, and calls [`missing`](crate::missing) if the system lacks what it needs.
+/// A check. It panics if the fact does not hold, and calls [`missing`](crate::missing) if the
+/// system lacks what it needs.
 type Check = fn(&dyn TestNode);
 
 /// The check of a fact, whose sentence and sources are in docs/facts.md.

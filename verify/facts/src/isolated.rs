@@ -1,4 +1,5 @@
-//! Checks facts on this machine, each in a process of its own, so that a check that crashes or hangs stops no other.
+//! Checks facts on this machine, each in a process of its own, so that a check that crashes or
+//! hangs stops no other.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -24,9 +25,10 @@ const LONGEST_PROGRAM: Duration = Duration::from_mins(1);
 const NO_TIME: &str = "missing: time for this check";
 const ERROR_INTERNAL_ERROR: i32 = 1359;
 
-/// Checks facts on this machine, with the disks in the text of the variable [`DISKS`], and calls `found` with each id and
-/// result, which is what [`check_one`] printed. The program that runs must call [`check_one`] if its arguments are `one` and
-/// an id. After `longest`, no check runs any more. The folder is for a file.
+/// Checks facts on this machine, with the disks in the text of the variable [`DISKS`], and calls
+/// `found` with each id and result, which is what [`check_one`] printed. The program that runs must
+/// call [`check_one`] if its arguments are `one` and an id. After `longest`, no check runs any
+/// more. The folder is for a file.
 pub fn check_each(
     facts: &[Fact],
     disks: &str,
@@ -60,8 +62,9 @@ pub fn check_each(
     fs::remove_file(&output)
 }
 
-/// Checks the fact with this id on this machine, or on a simulated node if it runs neither Windows nor Wine. Prints the
-/// outcome; if the fact does not hold, with the file and line of the assertion, such as `disk.rs:120`.
+/// Checks the fact with this id on this machine, or on a simulated node if it runs neither Windows
+/// nor Wine. Prints the outcome; if the fact does not hold, with the file and line of the
+/// assertion, such as `disk.rs:120`.
 pub fn check_one(facts: &[Fact], id: &str) -> io::Result<()> {
     static PLACE: OnceLock<String> = OnceLock::new();
     end_children_with_this_process()?;
@@ -91,8 +94,8 @@ pub fn output_of(command: &mut Command, file: &Path) -> Result<String, String> {
     }
 }
 
-/// Starts a process. Under Wine, a process cannot be started now and then on a busy machine, with ERROR_INTERNAL_ERROR.
-/// This says nothing about the check, so it is started a second time.
+/// Starts a process. Under Wine, a process cannot be started now and then on a busy machine, with
+/// ERROR_INTERNAL_ERROR. This says nothing about the check, so it is started a second time.
 fn start(command: &mut Command) -> io::Result<Child> {
     match command.spawn() {
         Err(error) if error.raw_os_error() == Some(ERROR_INTERNAL_ERROR) => command.spawn(),

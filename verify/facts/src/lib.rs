@@ -1,10 +1,11 @@
 //! The checks of the facts about Windows.
 //!
-//! A fact is one sentence about what a primitive of [`os`] does. docs/facts.md has the sentence and its sources. The
-//! check with the same id is here: a function over [`os::Os`] and the objects that it needs, such as an empty directory,
-//! a raw disk, a volume, a share, a target or a service. The same check runs on the simulated node ([`SimulatedNode`])
-//! and on this machine ([`local_node`]), which runs Windows or Wine. A fact that holds on one of them and fails on the
-//! other is a difference between the simulated node and Windows.
+//! A fact is one sentence about what a primitive of [`os`] does. docs/facts.md has the sentence and
+//! its sources. The check with the same id is here: a function over [`os::Os`] and the objects that
+//! it needs, such as an empty directory, a raw disk, a volume, a share, a target or a service. The
+//! same check runs on the simulated node ([`SimulatedNode`]) and on this machine ([`local_node`]),
+//! which runs Windows or Wine. A fact that holds on one of them and fails on the other is a
+//! difference between the simulated node and Windows.
 //!
 //! `cargo xtask facts` runs all checks and writes their results to docs/facts.md.
 

@@ -1,18 +1,21 @@
 //! This machine as a system for checks: Windows, or Wine.
 //!
-//! A check may overwrite a disk, so the variable [`DISKS`] has a line for each disk for tests: the kind, its VHD file, and the
-//! `Debug` text of its [`DiskIdentity`](crate::DiskIdentity), with a tab between them. The kinds are `DISK_RAW`, `DISK_MBR`,
-//! `DISK_SUPERFLOPPY`, `DISK_NOPAGE83`, `DISK_NOSERIAL`, `DISK_FOURKN`, `VOLUME_NTFS`, `VOLUME_FAT32`, `VOLUME_REFS`,
-//! `VOLUME_RAW`, `VOLUME_SHORT`, `VOLUME_NTFS4KN`, `VOLUME_SHORT4KN`, `VOLUME_GROWN`, `VOLUME_SPANNED`, `VOLUME_BITLOCKER`,
-//! `VOLUME_RECOGNIZED` and `VOLUME_UNREADABLE`. A check is skipped if no line names its disk. It finds the disk by the
-//! identity, and compares the identity of each disk that it opens for writing or changes by WMI. diskpart runs in the folder
-//! of the file, where only administrators may write.
+//! A check may overwrite a disk, so the variable [`DISKS`] has a line for each disk for tests: the
+//! kind, its VHD file, and the `Debug` text of its [`DiskIdentity`](crate::DiskIdentity), with a
+//! tab between them. The kinds are `DISK_RAW`, `DISK_MBR`, `DISK_SUPERFLOPPY`, `DISK_NOPAGE83`,
+//! `DISK_NOSERIAL`, `DISK_FOURKN`, `VOLUME_NTFS`, `VOLUME_FAT32`, `VOLUME_REFS`, `VOLUME_RAW`,
+//! `VOLUME_SHORT`, `VOLUME_NTFS4KN`, `VOLUME_SHORT4KN`, `VOLUME_GROWN`, `VOLUME_SPANNED`,
+//! `VOLUME_BITLOCKER`, `VOLUME_RECOGNIZED` and `VOLUME_UNREADABLE`. A check is skipped if no line
+//! names its disk. It finds the disk by the identity, and compares the identity of each disk that
+//! it opens for writing or changes by WMI. diskpart runs in the folder of the file, where only
+//! administrators may write.
 //!
-//! Variables also name the objects on the network. `CSI_PROXY_FACTS_SMB_HOST`, `_SMB_SHARES` (two names, with a comma
-//! between them), `_SMB_USER_1`, `_SMB_PASSWORD_1`, `_SMB_USER_2` and `_SMB_PASSWORD_2` describe an SMB server;
-//! `_SMB_SILENT` names a server that does not answer, and `_SMB_UNLISTABLE` a share whose root may not be listed.
-//! `_ISCSI_PORTAL` and `_ISCSI_SILENT` are `address:port`; `_ISCSI_OPEN` and `_ISCSI_CHAP` are names of targets, and
-//! `_ISCSI_CHAP_USER` and `_ISCSI_CHAP_SECRET` the credentials of the second one. `_SERVICE_PLAIN` and so on are names of
+//! Variables also name the objects on the network. `CSI_PROXY_FACTS_SMB_HOST`, `_SMB_SHARES` (two
+//! names, with a comma between them), `_SMB_USER_1`, `_SMB_PASSWORD_1`, `_SMB_USER_2` and
+//! `_SMB_PASSWORD_2` describe an SMB server; `_SMB_SILENT` names a server that does not answer, and
+//! `_SMB_UNLISTABLE` a share whose root may not be listed. `_ISCSI_PORTAL` and `_ISCSI_SILENT` are
+//! `address:port`; `_ISCSI_OPEN` and `_ISCSI_CHAP` are names of targets, and `_ISCSI_CHAP_USER` and
+//! `_ISCSI_CHAP_SECRET` the credentials of the second one. `_SERVICE_PLAIN` and so on are names of
 //! services, one for each [`ServiceKind`](crate::ServiceKind).
 
 use crate::node::TestNode;
@@ -43,8 +46,8 @@ pub fn local_node() -> Option<Box<dyn TestNode>> {
     imp::local_node()
 }
 
-/// Lets Windows end the processes that this one starts from now on, and theirs, when this one ends or is killed: a diskpart
-/// that nobody waits for could still run after its disk has gone.
+/// Lets Windows end the processes that this one starts from now on, and theirs, when this one ends
+/// or is killed: a diskpart that nobody waits for could still run after its disk has gone.
 pub fn end_children_with_this_process() -> std::io::Result<()> {
     imp::end_children_with_this_process()
 }

@@ -1,4 +1,5 @@
-//! Checks the facts and writes the results to docs/facts.md. `cargo xtask facts` runs this program, also under Wine.
+//! Checks the facts and writes the results to docs/facts.md. `cargo xtask facts` runs this program,
+//! also under Wine.
 
 mod page;
 
@@ -13,7 +14,8 @@ use facts::{Results, SimulatedNode};
 #[derive(Parser)]
 #[command(about = "Checks the facts about Windows")]
 enum Task {
-    /// Check the facts on the simulated node, on Windows also on this machine, and write the results to docs/facts.md
+    /// Check the facts on the simulated node, on Windows also on this machine, and write the
+    /// results to docs/facts.md
     Page {
         /// Write nothing, and fail if docs/facts.md has other results
         #[arg(long)]
@@ -46,7 +48,8 @@ fn check_each(found: impl FnMut(&str, &str)) -> io::Result<()> {
     facts::check_each(&facts::all(), &disks, &env::temp_dir(), Duration::MAX, found)
 }
 
-/// Checks the facts that this machine can check. Returns success if none fails and the page is up to date.
+/// Checks the facts that this machine can check. Returns success if none fails and the page is up
+/// to date.
 fn write_page(check: bool, wine: Option<&Path>) -> io::Result<ExitCode> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/facts.md");
     let old = fs::read_to_string(&file)?.replace("\r\n", "\n");

@@ -56,9 +56,10 @@ pub enum TargetKind {
     Chap,
 }
 
-/// The kinds of services that a check can ask for. Each is stopped, starts on demand and is used by nothing else, unless
-/// its kind says otherwise. On a simulated node the service has the name of its kind; elsewhere the name of the kind, in
-/// upper case, is the end of the variable of the environment that names the service.
+/// The kinds of services that a check can ask for. Each is stopped, starts on demand and is used by
+/// nothing else, unless its kind says otherwise. On a simulated node the service has the name of
+/// its kind; elsewhere the name of the kind, in upper case, is the end of the variable of the
+/// environment that names the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceKind {
     /// Starts and stops at once. [`Self::First`] and [`Self::Second`] depend on it.

@@ -110,8 +110,9 @@ impl TestVolume {
     }
 }
 
-/// The system that the facts are checked on. Each check gets a fresh one. A method that cannot provide what it names calls
-/// [`missing`]; only a simulated node provides what a method without an implementation of its own names.
+/// The system that the facts are checked on. Each check gets a fresh one. A method that cannot
+/// provide what it names calls [`missing`]; only a simulated node provides what a method without an
+/// implementation of its own names.
 pub trait TestNode {
     /// Which system this is.
     fn system(&self) -> System;
@@ -122,12 +123,14 @@ pub trait TestNode {
     /// Returns the primitives, for a program that keeps them.
     fn process(&self) -> Arc<dyn Os>;
 
-    /// Returns the primitives as a process sees them whose account has not the privilege to create symbolic links.
+    /// Returns the primitives as a process sees them whose account has not the privilege to create
+    /// symbolic links.
     fn os_without_symlink_privilege(&self) -> Arc<dyn Os> {
         missing("a process without the privilege to create symbolic links")
     }
 
-    /// Creates an empty directory on an NTFS volume and returns its Win32 path, such as `C:\facts\17`.
+    /// Creates an empty directory on an NTFS volume and returns its Win32 path, such as
+    /// `C:\facts\17`.
     fn new_directory(&self) -> String;
 
     /// Writes a file, as a program does that is not csi-proxy. Creates it if it is missing.
@@ -136,8 +139,8 @@ pub trait TestNode {
     /// Renames a file or directory, as another program does.
     fn rename(&self, from: &str, to: &str) -> OsResult<()>;
 
-    /// Changes the access control list of a file or directory so that it grants nobody a right. Lists below a directory
-    /// stay as they are.
+    /// Changes the access control list of a file or directory so that it grants nobody a right.
+    /// Lists below a directory stay as they are.
     fn revoke_all_rights(&self, path: &str);
 
     /// Creates an empty directory on a share and returns its UNC path, such as `\\server\share\17`.
@@ -152,8 +155,8 @@ pub trait TestNode {
     /// Returns a volume that nothing else uses.
     fn volume(&self, kind: VolumeKind) -> TestVolume;
 
-    /// Returns whether an open disk, with the right to read, is one that this check got: its number may mean another disk by
-    /// now. All disks of a simulated node are for tests.
+    /// Returns whether an open disk, with the right to read, is one that this check got: its number
+    /// may mean another disk by now. All disks of a simulated node are for tests.
     fn is_own(&self, _: &dyn Handle) -> bool {
         true
     }
@@ -173,8 +176,8 @@ pub trait TestNode {
         missing("a copy of a disk that a check can attach")
     }
 
-    /// Removes a disk without warning, as when its cable is pulled. Returns what connects the disk again, with its content,
-    /// and waits until its volumes have arrived.
+    /// Removes a disk without warning, as when its cable is pulled. Returns what connects the disk
+    /// again, with its content, and waits until its volumes have arrived.
     fn remove_disk(&self, _: TestDisk) -> Box<dyn FnOnce() + '_> {
         missing("a disk that a check can remove")
     }
@@ -182,7 +185,8 @@ pub trait TestNode {
     /// Returns an SMB server. No share of it is mapped.
     fn smb_server(&self) -> TestServer;
 
-    /// Returns the remote path of a share that is readable without a mapping, but whose root may not be listed.
+    /// Returns the remote path of a share that is readable without a mapping, but whose root may
+    /// not be listed.
     fn unlistable_share(&self) -> String;
 
     /// Returns the name of an SMB server that does not answer.
@@ -234,8 +238,8 @@ pub struct Directory<'a> {
 }
 
 impl Directory<'_> {
-    /// Returns the Win32 path of the entry `name`, which may have several components; of the directory itself if `name`
-    /// is empty.
+    /// Returns the Win32 path of the entry `name`, which may have several components; of the
+    /// directory itself if `name` is empty.
     pub fn win32(&self, name: &str) -> String {
         if name.is_empty() { self.path.clone() } else { format!(r"{}\{name}", self.path) }
     }
@@ -256,7 +260,8 @@ impl Directory<'_> {
         self.node.os().open(&self.nt(name), how)
     }
 
-    /// Opens or creates the entry `name` by its full path, and again by its name in the open directory.
+    /// Opens or creates the entry `name` by its full path, and again by its name in the open
+    /// directory.
     pub fn open_both_ways(&self, name: &str, how: &Open) -> [OsResult<Box<dyn Handle>>; 2] {
         [self.open(name, how), self.handle().open_child(&U16String::from_str(name), how)]
     }

@@ -1,11 +1,13 @@
-//! The results in docs/facts.md: the systems in parentheses after the id of each fact, and the table that counts them.
+//! The results in docs/facts.md: the systems in parentheses after the id of each fact, and the
+//! table that counts them.
 
 use facts::Results;
 
 /// The systems, in the order of the page.
 const SYSTEMS: [&str; 3] = ["simulator", "Wine", "Windows"];
 
-/// Prints the results that are not "holds", and how many there are. Returns whether no check failed.
+/// Prints the results that are not "holds", and how many there are. Returns whether no check
+/// failed.
 pub(crate) fn print(system: &str, results: &Results) -> bool {
     let (mut held, mut failed) = (0, 0);
     for (id, result) in results {
@@ -30,14 +32,16 @@ pub(crate) fn with_results(page: &str, system: &str, results: &Results) -> Strin
     lines.iter().map(|line| counted(line, &facts) + "\n").collect()
 }
 
-/// Splits the line of a fact into its id, the systems in parentheses, and the rest with the sentence.
+/// Splits the line of a fact into its id, the systems in parentheses, and the rest with the
+/// sentence.
 fn parsed(line: &str) -> Option<(&str, &str, &str)> {
     let (id, rest) = line.strip_prefix("- **")?.split_once("** (")?;
     let (systems, rest) = rest.split_once("): ")?;
     Some((id, systems, rest))
 }
 
-/// Returns a line with the result of its fact on a system. A system on which the check could not run is not named.
+/// Returns a line with the result of its fact on a system. A system on which the check could not
+/// run is not named.
 fn with_result(line: &str, system: &str, results: &Results) -> String {
     let Some((id, systems, rest)) = parsed(line) else { return line.to_owned() };
     let named = SYSTEMS.iter().filter_map(|name| {

@@ -1,4 +1,5 @@
-//! Preparation of the disks for tests on Windows: each check finds its disk as if no check had used it before.
+//! Preparation of the disks for tests on Windows: each check finds its disk as if no check had used
+//! it before.
 
 use std::fs;
 use std::path::Path;
@@ -9,9 +10,10 @@ use crate::isolated::output_of;
 /// The size in MiB to which the disk of `VOLUME_GROWN` grows.
 pub const GROWN_SIZE: u32 = 8192;
 
-/// Returns the diskpart script that turns the disk of a VHD file into one of a kind, such as `DISK_RAW` or `VOLUME_REFS`. The
-/// script destroys all data on the disk. It names the file and never the number of the disk: a number means another disk as
-/// soon as the first one has gone. Attaching the disk also selects it. Returns `None` for a kind that diskpart cannot create.
+/// Returns the diskpart script that turns the disk of a VHD file into one of a kind, such as
+/// `DISK_RAW` or `VOLUME_REFS`. The script destroys all data on the disk. It names the file and
+/// never the number of the disk: a number means another disk as soon as the first one has gone.
+/// Attaching the disk also selects it. Returns `None` for a kind that diskpart cannot create.
 pub fn diskpart_script(kind: &str, file: &Path) -> Option<String> {
     let rest: &[&str] = match kind {
         "DISK_RAW" | "DISK_FOURKN" => &[],
@@ -25,7 +27,8 @@ pub fn diskpart_script(kind: &str, file: &Path) -> Option<String> {
         _ => return None,
     };
     let file = format!("select vdisk file=\"{}\"", file.display());
-    // An offline or read-only disk cannot be cleaned. Lines with `noerr` fail where there is nothing to change.
+    // An offline or read-only disk cannot be cleaned. Lines with `noerr` fail where there is
+    // nothing to change.
     let writable = ["attributes disk clear readonly noerr", "online disk noerr"];
     let first = [&[&file, "detach vdisk noerr", "attach vdisk"], &writable[..], &["clean"]].concat();
     let mut lines = [&first, rest].concat();
@@ -37,8 +40,8 @@ pub fn diskpart_script(kind: &str, file: &Path) -> Option<String> {
     Some(lines.join("\n") + "\n")
 }
 
-/// Runs a diskpart script, which stops at the first line that fails. Whoever can write in `folder` decides what diskpart does
-/// to which disk.
+/// Runs a diskpart script, which stops at the first line that fails. Whoever can write in `folder`
+/// decides what diskpart does to which disk.
 pub fn diskpart(folder: &Path, script: &str) -> Result<(), String> {
     let file = folder.join(format!("diskpart-{}.txt", process::id()));
     fs::write(&file, script).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -46,8 +49,8 @@ pub fn diskpart(folder: &Path, script: &str) -> Result<(), String> {
     run.map(drop).map_err(|error| format!("diskpart {error}\nIt ran these lines:\n{script}"))
 }
 
-/// Returns the file and the identity of a disk for tests in the text of the variable [`DISKS`](crate::DISKS). A disk without
-/// an identity is not used.
+/// Returns the file and the identity of a disk for tests in the text of the variable
+/// [`DISKS`](crate::DISKS). A disk without an identity is not used.
 pub fn named_disk<'a>(disks: &'a str, kind: &str) -> Option<(&'a Path, &'a str)> {
     let mut named = disks.lines().filter_map(|line| line.strip_prefix(kind)?.strip_prefix('\t')?.split_once('\t'));
     named.next().map(|(file, identity)| (Path::new(file), identity))

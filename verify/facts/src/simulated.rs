@@ -26,7 +26,8 @@ pub struct SimulatedNode {
 }
 
 impl SimulatedNode {
-    /// Creates a node whose primitives the check calls through `layer`, such as a wrapper that records them.
+    /// Creates a node whose primitives the check calls through `layer`, such as a wrapper that
+    /// records them.
     pub fn with_layer(layer: impl FnOnce(Arc<dyn Os>) -> Arc<dyn Os>) -> Self {
         let network = Description::from_toml(NETWORK).expect("the description is valid");
         let sim = os_sim::node().description(&network).build();

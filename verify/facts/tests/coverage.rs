@@ -1,10 +1,10 @@
 //! Each outcome that the storage operations meet is covered by a fact.
 //!
-//! The scenarios of simtest run without faults. Each pair of a primitive and its outcome in these runs must also be in
-//! the run of a check, so that it is known to be what Windows does and not only what the simulated node does. The
-//! scenarios run on one thread and without random choices, so the pairs are the same each time. The tests of
-//! storage-ops are not traced: each makes its own node, without a place for a probe. The simulated node is the same on
-//! Windows.
+//! The scenarios of simtest run without faults. Each pair of a primitive and its outcome in these
+//! runs must also be in the run of a check, so that it is known to be what Windows does and not
+//! only what the simulated node does. The scenarios run on one thread and without random choices,
+//! so the pairs are the same each time. The tests of storage-ops are not traced: each makes its own
+//! node, without a place for a probe. The simulated node is the same on Windows.
 #![cfg(not(windows))]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +51,8 @@ fn pairs_of_facts() -> BTreeSet<String> {
     pairs
 }
 
-/// Returns what the calls of an operation are and how they end, when it runs and when it is repeated.
+/// Returns what the calls of an operation are and how they end, when it runs and when it is
+/// repeated.
 fn pairs_of_scenario(scenario: &Scenario) -> BTreeSet<String> {
     let sim = (scenario.state.build)();
     let request = (scenario.spec.request)(&sim);
@@ -65,8 +66,8 @@ fn pairs_of_scenario(scenario: &Scenario) -> BTreeSet<String> {
     trace.take().iter().map(pair).collect()
 }
 
-/// Returns a primitive with what selects its work (the kind of object, the control code, the class of information, the
-/// WMI class and method), and how the call ended.
+/// Returns a primitive with what selects its work (the kind of object, the control code, the class
+/// of information, the WMI class and method), and how the call ended.
 fn pair(record: &Record) -> String {
     let primitive = primitive(&record.call);
     match record.outcome {

@@ -21,13 +21,14 @@ const CONTINUATION: u8 = 0x9;
 const END_STREAM: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
 
-/// The maximum number of calls in one input: h2 ends a connection with too many unanswered calls, which is no defect of
-/// the filter.
+/// The maximum number of calls in one input: h2 ends a connection with too many unanswered calls,
+/// which is no defect of the filter.
 const MAX_CALLS: usize = 50;
 /// A call that takes longer hangs.
 const HANG_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The filter's output does not depend on how the input is split, and a second filter does not change it.
+/// The filter's output does not depend on how the input is split, and a second filter does not
+/// change it.
 pub(crate) fn any_split(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let (with_preface, piece) = (input.byte(), usize::from(input.byte()));
@@ -63,8 +64,8 @@ fn filtered(bytes: &[u8], piece: usize) -> (Vec<u8>, Result<(), ProtocolError>) 
     (result, Ok(()))
 }
 
-/// Every call is answered, and received with the deadline that its client sent. Without the filter, the server would reset a
-/// stream whose authority is the path of a pipe.
+/// Every call is answered, and received with the deadline that its client sent. Without the filter,
+/// the server would reset a stream whose authority is the path of a pipe.
 pub(crate) fn in_front_of_h2(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mut encoder = Encoder::default();
@@ -149,7 +150,8 @@ async fn serve(stream: AuthorityFilter<DuplexStream>) -> Vec<String> {
     deadlines
 }
 
-/// Sends the bytes, reads until each call is answered, and closes the connection. The server must not reset a stream.
+/// Sends the bytes, reads until each call is answered, and closes the connection. The server must
+/// not reset a stream.
 async fn send_and_receive(client: DuplexStream, sent: Vec<u8>, calls: usize) -> DuplexStream {
     let (mut reading, mut writing) = tokio::io::split(client);
     let write = async { writing.write_all(&sent).await.expect("the server reads") };

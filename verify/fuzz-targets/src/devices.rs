@@ -20,8 +20,8 @@ const FULL: &str = r"C:\var\lib\kubelet\plugins\full";
 const LINK: &str = r"C:\var\lib\kubelet\pods\link";
 const SERIAL: &str = "the serial number in WMI";
 
-/// Builds a node whose disk 1 is raw, disk 2 has a mounted NTFS volume that can grow, and disk 3 a raw volume, with some
-/// files and a link.
+/// Builds a node whose disk 1 is raw, disk 2 has a mounted NTFS volume that can grow, and disk 3 a
+/// raw volume, with some files and a link.
 fn sim() -> Sim {
     os_sim::node()
         .bios_serial(SERIAL)
@@ -76,7 +76,8 @@ impl CorruptedNode {
         let _ = self.node.run(&MountVolume { volume, target });
     }
 
-    /// Asserts that disks, partitions and file systems are unchanged, except that they may be larger.
+    /// Asserts that disks, partitions and file systems are unchanged, except that they may be
+    /// larger.
     fn assert_nothing_destroyed(&self) {
         self.sim.invariants().expect("the node is consistent");
         let outside = self.sim.external().read(r"C:\outside\precious");
@@ -105,7 +106,8 @@ impl CorruptedNode {
 
 /// Returns a configuration that waits only briefly for a volume to arrive.
 ///
-/// The wait is in simulated time, but each poll during it costs real time, and volumes of this node arrive immediately.
+/// The wait is in simulated time, but each poll during it costs real time, and volumes of this node
+/// arrive immediately.
 fn short_timeouts() -> Config {
     Config::default().with(|c| c.timeouts.arrival = Duration::from_millis(300))
 }
@@ -175,7 +177,8 @@ pub(crate) fn file_system(bytes: &[u8]) {
     corrupted.assert_nothing_destroyed();
 }
 
-/// A volume that Windows reports as raw is formatted only if IsVolumeFormatted returns false, and only once.
+/// A volume that Windows reports as raw is formatted only if IsVolumeFormatted returns false, and
+/// only once.
 pub(crate) fn content(bytes: &[u8]) {
     let corrupted = CorruptedNode::new(Corruption::Content, bytes);
     let formats = || corrupted.sim.volume_on(3).expect("disk 3 has a volume").formats;

@@ -1,11 +1,13 @@
 //! Fuzz targets: functions of untrusted bytes that panic if an invariant is violated.
 //!
-//! The program in `verify/fuzz` runs a target in libFuzzer (`cargo xtask fuzz`). The tests of this crate run each target
-//! over its seeds and over the inputs that fuzzing has found, and need no libFuzzer.
+//! The program in `verify/fuzz` runs a target in libFuzzer (`cargo xtask fuzz`). The tests of this
+//! crate run each target over its seeds and over the inputs that fuzzing has found, and need no
+//! libFuzzer.
 //!
-//! The fuzzer replaces the answers of Windows where the storage operations receive them: a [`CorruptingOs`] is a simulated
-//! node with one answer replaced. This tests the decoding of a buffer together with its callers, for example how they
-//! enlarge the buffer, and no parser has to be public.
+//! The fuzzer replaces the answers of Windows where the storage operations receive them: a
+//! [`CorruptingOs`] is a simulated node with one answer replaced. This tests the decoding of a
+//! buffer together with its callers, for example how they enlarge the buffer, and no parser has to
+//! be public.
 
 mod authority;
 mod devices;

@@ -1,7 +1,7 @@
 //! The target for requests to the server, in front of a simulated node.
 //!
-//! Each call is answered once, with a status that is neither Unknown nor an accidental Internal, and nothing outside the
-//! working directories is changed.
+//! Each call is answered once, with a status that is neither Unknown nor an accidental Internal,
+//! and nothing outside the working directories is changed.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;

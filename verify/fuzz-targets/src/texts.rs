@@ -3,8 +3,8 @@
 use csi_proxy::command::Command;
 use storage_ops::{Config, HostPath, Iqn, ServiceName, UncPath, VolumeId};
 
-/// An accepted text is parsed from its own display to the same value, and contains nothing that Win32 would resolve,
-/// cut off or interpret in another way.
+/// An accepted text is parsed from its own display to the same value, and contains nothing that
+/// Win32 would resolve, cut off or interpret in another way.
 pub(crate) fn host_path(bytes: &[u8]) {
     let text = &*String::from_utf8_lossy(bytes);
     let home = Config::default().kubelet_dir;
@@ -67,7 +67,8 @@ pub(crate) fn flags(bytes: &[u8]) {
     match Command::parse(words.clone()) {
         Err(refused) => assert!(!refused.to_string().is_empty()),
         Ok(Command::Serve(flags)) => {
-            // The first argument that is not a flag ends the flags: what follows is kept and not parsed.
+            // The first argument that is not a flag ends the flags: what follows is kept and not
+            // parsed.
             assert!(words.ends_with(&flags.rest), "{:?}", flags.rest);
             let with_more = [&words[..], &["--".to_owned(), "-no-flag".to_owned()]].concat();
             let more = Command::parse(with_more);

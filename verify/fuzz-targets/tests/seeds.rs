@@ -14,7 +14,8 @@ fn seeds(target: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Runs a target over no bytes, over each seed, and over each seed truncated or with one byte changed.
+/// Runs a target over no bytes, over each seed, and over each seed truncated or with one byte
+/// changed.
 fn run(target: &Target) {
     (target.run)(&[]);
     let seeds = seeds(target.name);

@@ -1,4 +1,5 @@
-//! Compares csi-proxy with independent tools: sg3-utils, dmidecode and mkfs write or decode the same bytes.
+//! Compares csi-proxy with independent tools: sg3-utils, dmidecode and mkfs write or decode the
+//! same bytes.
 //!
 //! A test whose tool is missing is skipped.
 
@@ -171,7 +172,8 @@ fn the_serial_number_is_the_one_dmidecode_reads() {
     }
 }
 
-/// Returns whether a volume on which `program` has created a file system is reported as unformatted.
+/// Returns whether a volume on which `program` has created a file system is reported as
+/// unformatted.
 fn taken_for_raw(program: &Path, arguments: &[&str]) -> bool {
     let folder = folder();
     let image = folder.path().join("image");
@@ -206,8 +208,8 @@ file_systems! {
     swap_space_is_not_taken_for_raw: "mkswap" [];
 }
 
-/// Returns whether PartitionDisk creates a partition on a disk with a GPT that has partitions of these types, as they
-/// are on the disk.
+/// Returns whether PartitionDisk creates a partition on a disk with a GPT that has partitions of
+/// these types, as they are on the disk.
 fn is_partitioned_anew(types: &[[u8; 16]]) -> bool {
     let sim = os_sim::node().disk(1 << 30).build();
     let trace = Arc::new(Trace::counting());

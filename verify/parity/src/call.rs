@@ -84,7 +84,8 @@ impl Call {
 /// The working directory of both programs, their default.
 pub(super) const KUBELET: &str = r"C:\var\lib\kubelet";
 
-/// The entries of every tree, from the drive's root. `/` at the end marks a directory, `-` a file that is read-only.
+/// The entries of every tree, from the drive's root. `/` at the end marks a directory, `-` a file
+/// that is read-only.
 const ENTRIES: [&str; 26] = [
     "outside/",
     "outside/file",

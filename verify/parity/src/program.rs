@@ -43,7 +43,8 @@ pub(super) struct Program {
 const START: Duration = Duration::from_mins(2);
 
 impl Program {
-    /// Starts `server` with its default settings and `client` in a Wine prefix, and waits until the server answers.
+    /// Starts `server` with its default settings and `client` in a Wine prefix, and waits until the
+    /// server answers.
     pub(super) fn start(wine: &Path, prefix: &Path, server: &Path, client: &Path) -> Result<Self, Box<dyn Error>> {
         let drive = Drive::new(prefix.join("drive_c"))?;
         drive.replace_working_directory()?;
@@ -53,7 +54,8 @@ impl Program {
             command.stderr(Stdio::null());
             command
         };
-        // The current directory of a service: a path without a drive is on the drive of this directory.
+        // The current directory of a service: a path without a drive is on the drive of this
+        // directory.
         let server = KilledOnDrop(in_prefix(server).current_dir(prefix.join("drive_c/windows/system32")).spawn()?);
         let mut client = in_prefix(client);
         let mut client = client.arg("-calls").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;

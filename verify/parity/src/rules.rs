@@ -78,9 +78,11 @@ const RULES: &[Rule] = &[
     rule("length", |found| found.go_refuses() && found.any_path(Spelling::is_long_in_bytes_only)),
 ];
 
-/// The differences that the two programs have only under Wine, so that nothing is learned about Windows.
+/// The differences that the two programs have only under Wine, so that nothing is learned about
+/// Windows.
 const WINE: &[Rule] = &[
-    // Wine's CreateSymbolicLinkW succeeds and creates nothing, and its file system has no reparse points to set.
+    // Wine's CreateSymbolicLinkW succeeds and creates nothing, and its file system has no reparse
+    // points to set.
     rule("no-links", |found| {
         found.call.rpc == Rpc::CreateSymlink
             && found.go.is_ok()
@@ -88,7 +90,8 @@ const WINE: &[Rule] = &[
             && !found.own_is_invalid()
             && found.trees_are_equal()
     }),
-    // Wine takes a path that begins with a slash for a path of Linux, on its drive Z:. csi-proxy puts it on drive C: first.
+    // Wine takes a path that begins with a slash for a path of Linux, on its drive Z:. csi-proxy
+    // puts it on drive C: first.
     rule("linux-paths", |found| {
         found.call.rpc == Rpc::IsSymlink
             && found.call.path.starts_with('/')
@@ -204,7 +207,8 @@ mod tests {
         Tree(paths.iter().map(|path| ((*path).to_owned(), Entry::Directory)).collect())
     }
 
-    /// Judges a call of Mkdir that had these results: the code and the tree of the Go program and of this one.
+    /// Judges a call of Mkdir that had these results: the code and the tree of the Go program and
+    /// of this one.
     fn judge(path: &str, go: (&str, &[&str]), own: (&str, &[&str])) -> Judgement {
         let call = Call { rpc: Rpc::Mkdir, path: path.into(), ..Call::probe() };
         let trees = (tree(go.1), tree(own.1));
@@ -228,7 +232,8 @@ mod tests {
             (("OK", &["new"]), ("NotFound", &["new"])),
             (("Unknown", &[]), ("OK", &[])),
             (("Unknown", &["new"]), ("NotFound", &[])),
-            // An error that this program did not expect is a defect, also if the other program fails.
+            // An error that this program did not expect is a defect, also if the other program
+            // fails.
             (("Unknown", &[]), ("Internal", &[])),
             // A call that was not made shows nothing.
             (("Canceled", &[]), ("Canceled", &[])),

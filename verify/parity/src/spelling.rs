@@ -108,7 +108,8 @@ impl Spelling {
         self.0.as_bytes().first().is_some_and(u8::is_ascii_alphabetic) && self.0.get(1..3) == Some(r":\")
     }
 
-    /// Returns the part after the drive. Some RPCs take paths without a drive, and with other separators.
+    /// Returns the part after the drive. Some RPCs take paths without a drive, and with other
+    /// separators.
     fn rest(&self) -> &str {
         if self.is_absolute() { &self.0[3..] } else { &self.0 }
     }
@@ -117,7 +118,8 @@ impl Spelling {
         self.rest().split(['\\', '/'])
     }
 
-    /// Returns whether the text begins with the text of the working directory. The Go program checks nothing else.
+    /// Returns whether the text begins with the text of the working directory. The Go program
+    /// checks nothing else.
     pub(super) fn has_prefix(&self) -> bool {
         self.0.to_lowercase().starts_with(&KUBELET.to_lowercase())
     }
@@ -173,7 +175,8 @@ impl Spelling {
         self.rest().contains(|letter| matches!(letter, '<' | '>' | '\0'..='\x1f'))
     }
 
-    /// Returns whether a name contains two dots in a row and is not `..`. The Go program refuses such a name.
+    /// Returns whether a name contains two dots in a row and is not `..`. The Go program refuses
+    /// such a name.
     pub(super) fn has_dots_in_name(&self) -> bool {
         self.0.contains("..") && self.components().all(|name| name != "..")
     }
@@ -183,7 +186,8 @@ impl Spelling {
         self.0.len() > 260 && self.0.encode_utf16().count() <= 260
     }
 
-    /// Returns whether this program accepts the path: it is on a drive, and its names have nothing special.
+    /// Returns whether this program accepts the path: it is on a drive, and its names have nothing
+    /// special.
     pub(super) fn is_acceptable(&self) -> bool {
         let text = self.0.replace('/', r"\");
         let path = if text.starts_with('\\') && !text.starts_with(r"\\") { format!("C:{text}") } else { text };

@@ -17,12 +17,14 @@ pub(super) enum Entry {
     Link,
 }
 
-/// All entries in which the calls take place, by their paths from the drive's root, with backslashes.
+/// All entries in which the calls take place, by their paths from the drive's root, with
+/// backslashes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tree(pub(super) BTreeMap<String, Entry>);
 
 impl Tree {
-    /// Returns the entry at a path from the drive's root. Like Windows, it ignores the case of ASCII letters.
+    /// Returns the entry at a path from the drive's root. Like Windows, it ignores the case of
+    /// ASCII letters.
     pub(super) fn get(&self, path: &str) -> Option<&Entry> {
         self.0.iter().find(|(own, _)| own.eq_ignore_ascii_case(path)).map(|(_, entry)| entry)
     }
@@ -36,10 +38,12 @@ impl Tree {
     }
 }
 
-/// The directories that hold all entries. The first holds the working directory, the other is outside.
+/// The directories that hold all entries. The first holds the working directory, the other is
+/// outside.
 const ROOTS: [&str; 2] = ["var", "outside"];
 
-/// Drive C: of a Wine prefix, without the files and directories that were there before the first call.
+/// Drive C: of a Wine prefix, without the files and directories that were there before the first
+/// call.
 ///
 /// Those belong to Wine, or earlier tests have left them in one of the prefixes.
 pub(super) struct Drive {
@@ -48,7 +52,8 @@ pub(super) struct Drive {
 }
 
 impl Drive {
-    /// Takes the drive as it is now. An entry on the drive itself that appears later is part of its tree.
+    /// Takes the drive as it is now. An entry on the drive itself that appears later is part of its
+    /// tree.
     pub(super) fn new(root: PathBuf) -> io::Result<Self> {
         let mut others = paths_in(&root)?;
         others.retain(|path| ROOTS.iter().all(|name| *path != root.join(name)));
@@ -80,7 +85,8 @@ impl Drive {
         Ok(())
     }
 
-    /// Makes the drive have these entries. The working directory stays the same object, as on a node.
+    /// Makes the drive have these entries. The working directory stays the same object, as on a
+    /// node.
     pub(super) fn create(&self, tree: &Tree) -> io::Result<()> {
         let kubelet = self.kubelet();
         fs::create_dir_all(&kubelet)?;

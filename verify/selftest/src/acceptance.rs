@@ -1,7 +1,8 @@
 //! The acceptance: the calls of a driver, from the raw disk to the grown file system.
 //!
-//! The calls run in this program with the library that the daemon consists of, so that a daemon on the machine is no
-//! obstacle. They are checks like those of facts, which the program runs and reports in the same way.
+//! The calls run in this program with the library that the daemon consists of, so that a daemon on
+//! the machine is no obstacle. They are checks like those of facts, which the program runs and
+//! reports in the same way.
 
 use facts::{DiskKind, Fact, TestNode, VolumeKind};
 use os::{Access, NtPath, Open, Options};
@@ -72,7 +73,8 @@ impl Drop for OwnDisk<'_> {
     }
 }
 
-/// A driver stages, publishes, unpublishes and unstages a new disk, and repeats calls as kubelet does.
+/// A driver stages, publishes, unpublishes and unstages a new disk, and repeats calls as kubelet
+/// does.
 fn new_disk(node: &dyn TestNode, kind: DiskKind) {
     let own = OwnDisk::new(node, node.disk(kind).number);
     let disk = own.disk;

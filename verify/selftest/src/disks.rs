@@ -1,4 +1,5 @@
-//! The disks for tests that this program makes: VHD files, and the variable that names them to the checks.
+//! The disks for tests that this program makes: VHD files, and the variable that names them to the
+//! checks.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -11,8 +12,8 @@ use os::abi::BusType;
 
 use crate::vhd::Vhd;
 
-/// The kinds of disks, by their names in the variable (verify/facts/src/local.rs), and the size of their sectors in bytes. A
-/// check partitions and formats its disk.
+/// The kinds of disks, by their names in the variable (verify/facts/src/local.rs), and the size of
+/// their sectors in bytes. A check partitions and formats its disk.
 const KINDS: [(&str, u32); 9] = [
     ("DISK_RAW", 512),
     ("DISK_MBR", 512),
@@ -27,7 +28,8 @@ const KINDS: [(&str, u32); 9] = [
 const GROWN: &str = "VOLUME_GROWN";
 /// The size in MiB. ReFS needs more than 1 GiB.
 const SIZE: u32 = 4096;
-/// Where the files are. Only administrators can write there: diskpart does what a script in this folder says.
+/// Where the files are. Only administrators can write there: diskpart does what a script in this
+/// folder says.
 const FOLDER: &str = r"C:\Program Files\csi-proxy-selftest";
 
 /// The disks for tests. Dropping them detaches the disks and removes their files.
@@ -46,8 +48,8 @@ impl Disks {
         Self { variable: String::new(), folder: env::temp_dir(), files: Vec::new(), lock: None }
     }
 
-    /// Creates a disk for each kind, and removes those of an earlier run that was ended. A disk that cannot be created, or whose
-    /// number is not certain, is left out: its checks do not run.
+    /// Creates a disk for each kind, and removes those of an earlier run that was ended. A disk
+    /// that cannot be created, or whose number is not certain, is left out: its checks do not run.
     pub(crate) fn create(os: &dyn Os) -> io::Result<Self> {
         let folder = PathBuf::from(FOLDER);
         fs::create_dir_all(&folder)?;
@@ -97,8 +99,8 @@ fn create_one(os: &dyn Os, folder: &Path, name: &str, size: u32, sectors: u32) -
     Ok((file, proven(os, number, size, &others)?))
 }
 
-/// Returns the identity of the disk with a number, if it is a disk of this program: no disk had its number or its identity
-/// before, it has the size in MiB, and consists of a file.
+/// Returns the identity of the disk with a number, if it is a disk of this program: no disk had its
+/// number or its identity before, it has the size in MiB, and consists of a file.
 fn proven(os: &dyn Os, number: u32, size: u32, others: &[(u32, DiskIdentity)]) -> Result<DiskIdentity, String> {
     let mut own = DiskIdentity::all(os);
     own.retain(|(found, identity)| {

@@ -34,7 +34,8 @@ pub struct Evidence {
     pub not_run: BTreeMap<String, BTreeSet<String>>,
     /// The fallbacks that the acceptance used, each as its call and the code of Windows.
     pub fallbacks: BTreeSet<String>,
-    /// The fallbacks that the nodes of a cluster have used, which is added by hand if the issue has them.
+    /// The fallbacks that the nodes of a cluster have used, which is added by hand if the issue has
+    /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<BTreeSet<String>>,
 }
@@ -75,8 +76,8 @@ impl Evidence {
     }
 }
 
-/// Returns the parts of a failure that cannot name anything: the line of the assertion, and error codes. A check that
-/// crashed or hung has only said so.
+/// Returns the parts of a failure that cannot name anything: the line of the assertion, and error
+/// codes. A check that crashed or hung has only said so.
 fn anonymous(why: &str) -> String {
     if why.starts_with("the check ") {
         return why.to_owned();

@@ -1,4 +1,5 @@
-//! Proves on this machine, on disks of its own, what csi-proxy depends on, and writes a report without names.
+//! Proves on this machine, on disks of its own, what csi-proxy depends on, and writes a report
+//! without names.
 
 mod disks;
 mod vhd;
@@ -42,7 +43,8 @@ enum Other {
         /// The id of the check
         id: String,
     },
-    /// Create the virtual disks, run a program that finds their numbers in its environment, and remove them
+    /// Create the virtual disks, run a program that finds their numbers in its environment, and
+    /// remove them
     #[command(hide = true)]
     CreateDisksFor {
         /// The program and its arguments

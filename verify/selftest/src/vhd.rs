@@ -1,8 +1,9 @@
 //! VHD files that diskpart attaches: disks for tests on Windows, as administrator.
 //!
-//! diskpart creates disks with sectors of 512 bytes only: its `create vdisk` has no option for the size, and the protocol
-//! behind it allows no other ([MS-VDS], `VDS_CREATE_VDISK_PARAMETERS`). Disks with sectors of 4096 bytes are therefore
-//! created by `New-VHD`, which comes with Hyper-V. A script names the file and never the number of a disk.
+//! diskpart creates disks with sectors of 512 bytes only: its `create vdisk` has no option for the
+//! size, and the protocol behind it allows no other ([MS-VDS], `VDS_CREATE_VDISK_PARAMETERS`).
+//! Disks with sectors of 4096 bytes are therefore created by `New-VHD`, which comes with Hyper-V. A
+//! script names the file and never the number of a disk.
 
 use std::fs;
 use std::io::ErrorKind;

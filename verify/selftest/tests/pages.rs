@@ -79,7 +79,8 @@ fn each_fallback_ends_with_facts_or_stays() {
     for id in ends.iter().filter(|end| **end != "stays").flat_map(|end| end.split(", ")) {
         assert!(facts.iter().any(|fact| fact.id == id), "no fact is {id}");
     }
-    // Those of a change: set_disk_state, disk_update, mount, unmount, flush, create_link, provider_cache.
+    // Those of a change: set_disk_state, disk_update, mount, unmount, flush, create_link,
+    // provider_cache.
     assert_eq!((ends.len(), ends.iter().filter(|end| **end == "stays").count()), (20, 7));
     assert!(BUILDS.iter().all(|build| page.contains(build)), "the rule names the builds");
 }

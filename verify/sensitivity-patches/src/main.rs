@@ -1,9 +1,10 @@
-//! Whether tests detect a broken rule. Each patch beside this program breaks one rule in a copy of this tree, in which a
-//! test must then fail. `cargo xtask sensitivity` runs this program.
+//! Whether tests detect a broken rule. Each patch beside this program breaks one rule in a copy of
+//! this tree, in which a test must then fail. `cargo xtask sensitivity` runs this program.
 //!
-//! A patch begins with a sentence that states which rule it breaks. Its lines `Case:` select the cases of `prove` to run,
-//! and its lines `Fails:` name operations that must be among those that fail. Or its line `Test:` has the arguments of the
-//! `cargo test` that must fail, and its line `Says:` a part of the output. A patch that does not apply is a failure.
+//! A patch begins with a sentence that states which rule it breaks. Its lines `Case:` select the
+//! cases of `prove` to run, and its lines `Fails:` name operations that must be among those that
+//! fail. Or its line `Test:` has the arguments of the `cargo test` that must fail, and its line
+//! `Says:` a part of the output. A patch that does not apply is a failure.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -14,7 +15,8 @@ mod tree_copy;
 use patch::Patch;
 use tree_copy::TreeCopy;
 
-/// Runs the simulation tests without a patch, where they must pass, and with each patch, where they must fail.
+/// Runs the simulation tests without a patch, where they must pass, and with each patch, where they
+/// must fail.
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let copy = TreeCopy::create()?;
     let patches = patch::all()?;

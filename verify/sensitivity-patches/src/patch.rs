@@ -55,8 +55,8 @@ impl Patch {
     }
 }
 
-/// Returns the operations that fail, from the table that `prove` prints: an operation in the first column, the number of its
-/// failures in the last.
+/// Returns the operations that fail, from the table that `prove` prints: an operation in the first
+/// column, the number of its failures in the last.
 pub(crate) fn failing(output: &str) -> Vec<String> {
     let table = output.lines().skip_while(|line| !line.starts_with("operation ")).skip(1);
     let rows = table.take_while(|line| !line.starts_with("all ")).filter(|row| !row.ends_with(" 0"));

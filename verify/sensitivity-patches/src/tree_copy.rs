@@ -24,7 +24,8 @@ fn cargo(folder: &Path) -> Command {
     cargo
 }
 
-/// A clone of this repository with the files of the working tree, to which the patches are applied one after the other.
+/// A clone of this repository with the files of the working tree, to which the patches are applied
+/// one after the other.
 pub(crate) struct TreeCopy {
     root: PathBuf,
     /// Where the copy is built.
@@ -34,7 +35,8 @@ pub(crate) struct TreeCopy {
 }
 
 impl TreeCopy {
-    /// Creates or updates the copy. Git writes only files that differ, so that only these are compiled again.
+    /// Creates or updates the copy. Git writes only files that differ, so that only these are
+    /// compiled again.
     pub(crate) fn create() -> Result<Self, Box<dyn Error>> {
         let folder = target().join("sensitivity");
         let (root, target) = (folder.join("tree"), folder.join("build"));
@@ -106,8 +108,8 @@ fn output(command: &mut Command) -> Result<String, Box<dyn Error>> {
     Ok(String::from_utf8_lossy(&stdout).trim_end().to_owned())
 }
 
-/// Returns a command of git in a folder. In a container, a checkout can belong to another user, which git refuses by
-/// default.
+/// Returns a command of git in a folder. In a container, a checkout can belong to another user,
+/// which git refuses by default.
 fn git(folder: &Path) -> Command {
     let mut git = Command::new("git");
     git.current_dir(folder).args(["-c", "safe.directory=*"]);

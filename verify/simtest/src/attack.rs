@@ -18,7 +18,8 @@ pub struct Attack {
     pub act: Act,
     /// Whether it is reverted one call later, so that a second check does not notice it.
     pub reverted: bool,
-    /// Whether the attacker has the component open for renaming from the start, so that no other handle can prevent it.
+    /// Whether the attacker has the component open for renaming from the start, so that no other
+    /// handle can prevent it.
     pub held_open: bool,
 }
 
@@ -63,8 +64,8 @@ pub enum LinkTarget {
     OtherVolume,
 }
 
-/// Targets outside kubelet's directory. They contain full, empty and mounted directories whose names are components of the
-/// path.
+/// Targets outside kubelet's directory. They contain full, empty and mounted directories whose
+/// names are components of the path.
 const TARGETS: [LinkTarget; 8] = [
     LinkTarget::Directory(r"C:\Windows"),
     LinkTarget::Directory(r"C:\outside"),
@@ -90,7 +91,8 @@ impl Attack {
                 Act::ConvertToJunction(target),
             ]);
         }
-        // Operations treat junctions and symbolic links alike, so one target is enough for the latter.
+        // Operations treat junctions and symbolic links alike, so one target is enough for the
+        // latter.
         let full = LinkTarget::Directory(r"C:\outside");
         acts.extend([Act::ReplaceWithLink(LinkKind::Symlink, full), Act::CreateLink(LinkKind::Symlink, full)]);
         let mut all = Vec::new();
@@ -156,7 +158,8 @@ impl Attack {
         };
     }
 
-    /// Returns whether a link on the path to the component leads to where the attacker has no write access.
+    /// Returns whether a link on the path to the component leads to where the attacker has no write
+    /// access.
     fn is_beyond_a_link(&self, sim: &Sim) -> bool {
         let foreign = [volume(sim, 0).to_string(), volume(sim, 2).to_string()];
         let leads_out = |ancestor: &str| {

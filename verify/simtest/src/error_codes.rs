@@ -1,4 +1,5 @@
-//! The errors that each call is made to fail with, and those from which an operation may conclude something.
+//! The errors that each call is made to fail with, and those from which an operation may conclude
+//! something.
 
 use std::sync::LazyLock;
 
@@ -29,7 +30,8 @@ pub fn unseen_error_of(call: &Call) -> OsError {
     if call.primitive.starts_with("wmi ") { UNSEEN_HRESULT } else { UNSEEN }
 }
 
-/// Returns the return values that a WMI method is made to answer with: those that its class documents.
+/// Returns the return values that a WMI method is made to answer with: those that its class
+/// documents.
 pub fn returns_of(call: &Call) -> &'static [u32] {
     let Some(method) = call.primitive.strip_prefix("wmi call ") else { return &[] };
     if method.starts_with("MSFT_Smb") {
@@ -40,23 +42,25 @@ pub fn returns_of(call: &Call) -> &'static [u32] {
         // No connection, wrong secret, session busy, already logged in.
         return &[0xefff_0003, 0xefff_0009, 0xefff_001f, 0xefff_003f];
     }
-    // Not supported, timeout, failed, invalid parameter, in use, access denied, stale cache, not initialized, already
-    // initialized, offline, too small, clustered, access path not assigned, volume read-only.
+    // Not supported, timeout, failed, invalid parameter, in use, access denied, stale cache, not
+    // initialized, already initialized, offline, too small, clustered, access path not assigned,
+    // volume read-only.
     &[1, 3, 4, 5, 6, 40001, 40003, 41000, 41001, 41003, 41014, 41018, 42002, 43006]
 }
 
-/// Returns whether `code` can be information for the caller of `call`. Any other code is a failure, which the operation's
-/// error must name.
+/// Returns whether `code` can be information for the caller of `call`. Any other code is a failure,
+/// which the operation's error must name.
 pub fn is_informative(call: &Call, code: u32) -> bool {
     if call.primitive.starts_with("wmi call ") && returns_of(call).contains(&code) {
-        // Already initialized, access path not assigned, already logged in. An operation may repeat a call that returned
-        // another code; if it then fails, the error must name the code.
+        // Already initialized, access path not assigned, already logged in. An operation may repeat
+        // a call that returned another code; if it then fails, the error must name the code.
         return [41001, 42002, 0xefff_003f].contains(&code);
     }
     errors_in(&INFORMATION, &call.primitive).contains(&OsError(code))
 }
 
-/// Reads a table whose rows are a primitive, a colon and the names of errors. A line that begins with `#` is a comment.
+/// Reads a table whose rows are a primitive, a colon and the names of errors. A line that begins
+/// with `#` is a comment.
 fn table(text: &'static str) -> Table {
     let mut table = Table::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {

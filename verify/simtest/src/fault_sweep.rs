@@ -1,4 +1,5 @@
-//! Every fault at every call: run with the fault, retry without it, and compare the node with a run without faults.
+//! Every fault at every call: run with the fault, retry without it, and compare the node with a run
+//! without faults.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +29,8 @@ const ATTEMPTS: usize = 4;
 pub enum InjectedFault {
     /// The call is disturbed.
     Once(FaultAction, When),
-    /// The call, and each later call of the same primitive, is disturbed until the operation has ended.
+    /// The call, and each later call of the same primitive, is disturbed until the operation has
+    /// ended.
     Each(FaultAction),
     /// The job that the call starts takes longer than any operation waits.
     Slow,
@@ -217,8 +219,9 @@ impl Case<'_> {
         }
         if missing.is_none() && !crashed && matches!(answer, Answer::Succeeded(_)) && !self.is_informative(nth, fault) {
             violations.extend(self.check_success(&answer));
-            // A snapshot does not show whether a cache holds unwritten data, so the flushes are counted. An operation
-            // may repeat a failed flush, and SetDiskState takes a disk offline even if every flush fails.
+            // A snapshot does not show whether a cache holds unwritten data, so the flushes are
+            // counted. An operation may repeat a failed flush, and SetDiskState takes a disk
+            // offline even if every flush fails.
             if !matches!(fault, InjectedFault::Each(_))
                 && self.reference.calls[nth].primitive == "flush"
                 && flushes(&self.trace.take()) < self.reference.flushes
@@ -236,15 +239,17 @@ impl Case<'_> {
         violations
     }
 
-    /// Returns whether the operation may treat the fault's code as information and not as a failure.
+    /// Returns whether the operation may treat the fault's code as information and not as a
+    /// failure.
     fn is_informative(&self, nth: usize, fault: InjectedFault) -> bool {
         fault.code().is_some_and(|code| is_informative(&self.reference.calls[nth], code))
     }
 
     /// Checks the answer to a request with a fault: an error must name the code that caused it.
     fn check_error_code(&self, nth: usize, fault: InjectedFault, answer: &Answer) -> Vec<String> {
-        // Two kinds of answers need not name the fault's code: an error that also occurs in the reference run has its
-        // own code, and the answer that a method is still running has no code yet.
+        // Two kinds of answers need not name the fault's code: an error that also occurs in the
+        // reference run has its own code, and the answer that a method is still running has no code
+        // yet.
         let is_after_work = matches!(fault, InjectedFault::Once(FaultAction::Return(_), When::After));
         let is_unnamed = self.is_informative(nth, fault)
             || self.reference.is_expected(answer)

@@ -1,7 +1,9 @@
-//! A deterministic scheduler: of all threads that run operations on a node, exactly one runs, until its next call.
+//! A deterministic scheduler: of all threads that run operations on a node, exactly one runs, until
+//! its next call.
 //!
-//! A [`Schedule`] decides the order, so an interleaving can be repeated. A thread that waits for a lock passes its turn.
-//! If all threads wait, only the passage of time can wake one, so simulated time is advanced.
+//! A [`Schedule`] decides the order, so an interleaving can be repeated. A thread that waits for a
+//! lock passes its turn. If all threads wait, only the passage of time can wake one, so simulated
+//! time is advanced.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -157,7 +159,8 @@ impl Layer for Interleaver {
         }
     }
 
-    /// The thread that runs `work` takes this thread's turns while this thread waits: on this clock no thread is left behind.
+    /// The thread that runs `work` takes this thread's turns while this thread waits: on this clock
+    /// no thread is left behind.
     fn run_watched(&self, clock: &dyn Clock, patience: Duration, work: WatchedWork) -> bool {
         let me = THREAD.get();
         clock.run_watched(

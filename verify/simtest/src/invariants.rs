@@ -40,8 +40,8 @@ impl Baseline {
         }
     }
 
-    /// Checks that nothing was destroyed, and that only lines beginning with one of `changes` have changed. Ignores disk
-    /// `removed`.
+    /// Checks that nothing was destroyed, and that only lines beginning with one of `changes` have
+    /// changed. Ignores disk `removed`.
     pub fn check(&self, sim: &Sim, changes: &[&str], removed: Option<u32>) -> Vec<String> {
         let mut violations = Vec::new();
         if let Err(what) = sim.invariants() {
@@ -112,8 +112,8 @@ fn table(sim: &Sim, disk: u32) -> Option<Table> {
     Some(Table { style: head.style, disk_id: head.disk_id, partitions })
 }
 
-/// Checks that no lock, no job and no handle is left after all operations have ended, except the handles that the node
-/// keeps.
+/// Checks that no lock, no job and no handle is left after all operations have ended, except the
+/// handles that the node keeps.
 pub fn check_nothing_held(sim: &Sim, node: &Node) -> Vec<String> {
     let mut violations = Vec::new();
     if node.locked_objects() > 0 {
@@ -128,8 +128,8 @@ pub fn check_nothing_held(sim: &Sim, node: &Node) -> Vec<String> {
     violations
 }
 
-/// Checks an answer: no panic, no secret, and an error of one line that begins with what was attempted. If one call was
-/// made to fail with `code`, the error must name that code.
+/// Checks an answer: no panic, no secret, and an error of one line that begins with what was
+/// attempted. If one call was made to fail with `code`, the error must name that code.
 pub fn check_answer(request: &dyn Request, answer: &Answer, code: Option<u32>) -> Vec<String> {
     match answer {
         Answer::Succeeded(output) => check_no_secret(output),
@@ -172,7 +172,8 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    /// Formats the volume of disk 1 regardless of its content, which no operation of csi-proxy may do.
+    /// Formats the volume of disk 1 regardless of its content, which no operation of csi-proxy may
+    /// do.
     fn format_by_force(sim: &Sim) {
         let name = sim.volume_on(1).expect("a volume").name().replace('\\', r"\\");
         let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = '{name}'");

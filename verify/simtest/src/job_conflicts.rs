@@ -1,8 +1,8 @@
 //! Checks that operations do not change an object while Windows is still running a job on it.
 //!
-//! A job can outlive the operation that started it. Windows and the simulated node refuse some calls during a job, but
-//! versions of Windows refuse different calls. csi-proxy's own locks must prevent all of them, so a call counts when it
-//! begins, regardless of its result.
+//! A job can outlive the operation that started it. Windows and the simulated node refuse some
+//! calls during a job, but versions of Windows refuse different calls. csi-proxy's own locks must
+//! prevent all of them, so a call counts when it begins, regardless of its result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use faults::{Call, FaultAction, Outcome, Probe};
 use os_sim::Sim;
 
-/// A probe that records each call that can change the node and begins while a job is known to be running. It is meant
-/// for operations on one object.
+/// A probe that records each call that can change the node and begins while a job is known to be
+/// running. It is meant for operations on one object.
 #[derive(Clone)]
 pub struct JobConflicts {
     sim: Sim,
-    /// Whether Windows has reported a job as still running. If a call reported a failure instead, its caller cannot
-    /// know of the job.
+    /// Whether Windows has reported a job as still running. If a call reported a failure instead,
+    /// its caller cannot know of the job.
     job_reported: Arc<AtomicBool>,
     recorded: Arc<Mutex<Vec<String>>>,
 }

@@ -1,16 +1,19 @@
-//! Deterministic simulation tests of csi-proxy's storage operations: exhaustive where possible, random otherwise.
+//! Deterministic simulation tests of csi-proxy's storage operations: exhaustive where possible,
+//! random otherwise.
 //!
-//! * [`fault_sweep`] injects faults. For each operation, in each state that matters to it, each primitive call fails
-//!   with each error that Windows is known to return, takes too long, loses its disk, or is the last call of its
-//!   process. Then the operation is retried, and the node must end up as after a run without faults.
-//! * [`race_sweep`] runs an attacker who can write to kubelet's directory. Before each call of an operation on a path,
-//!   it makes each change that it can make. No file outside may be read, written or deleted.
-//! * [`pair_sweep`] runs two operations concurrently. For every interleaving of their calls, the node must end up as
-//!   after one of the two serial orders.
+//! * [`fault_sweep`] injects faults. For each operation, in each state that matters to it, each
+//!   primitive call fails with each error that Windows is known to return, takes too long, loses
+//!   its disk, or is the last call of its process. Then the operation is retried, and the node must
+//!   end up as after a run without faults.
+//! * [`race_sweep`] runs an attacker who can write to kubelet's directory. Before each call of an
+//!   operation on a path, it makes each change that it can make. No file outside may be read,
+//!   written or deleted.
+//! * [`pair_sweep`] runs two operations concurrently. For every interleaving of their calls, the
+//!   node must end up as after one of the two serial orders.
 //! * [`random_run`] combines all of these, driven by a seed.
 //!
-//! The program `prove` runs every case and prints a table (`cargo xtask prove`); `cargo test` runs a sample.
-//! `docs/reliability.md` lists the promises, and the cases that are not covered.
+//! The program `prove` runs every case and prints a table (`cargo xtask prove`); `cargo test` runs
+//! a sample. `docs/reliability.md` lists the promises, and the cases that are not covered.
 
 pub mod attack;
 pub mod error_codes;

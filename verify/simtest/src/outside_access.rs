@@ -1,7 +1,7 @@
 //! A layer that records calls on objects outside kubelet's directory.
 //!
-//! An object is identified by the name of its volume and its path on that volume. The path by which it was opened does not
-//! identify it: a volume can have many paths, and a link can lead anywhere.
+//! An object is identified by the name of its volume and its path on that volume. The path by which
+//! it was opened does not identify it: a volume can have many paths, and a link can lead anywhere.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,8 +23,8 @@ pub struct OutsideAccess {
 }
 
 impl OutsideAccess {
-    /// Starts without records. Kubelet's directory, the directory to which its `pods` may have been moved, and the volumes
-    /// mounted at `mounted` are inside.
+    /// Starts without records. Kubelet's directory, the directory to which its `pods` may have been
+    /// moved, and the volumes mounted at `mounted` are inside.
     pub fn on(sim: &Sim, mounted: Option<&str>) -> Self {
         let on_drive = |path: &str| format!("{}{}", volume(sim, 0), path.strip_prefix(r"C:\").unwrap_or_default());
         let mut inside = vec![on_drive(KUBELET), on_drive(MOVED)];
@@ -65,8 +65,9 @@ impl OutsideAccess {
         (!is_inside && !path.contains(r"}\$Extend\$Deleted\")).then_some(path)
     }
 
-    /// Records that Windows was called to do `what` at a path, if the path is outside or an attacker could redirect it
-    /// at that time. In the simulation the call is atomic, on Windows it is not.
+    /// Records that Windows was called to do `what` at a path, if the path is outside or an
+    /// attacker could redirect it at that time. In the simulation the call is atomic, on Windows it
+    /// is not.
     fn record_path(&self, what: &str, path: &U16Str) {
         let path = path.to_string_lossy();
         let below = path.strip_prefix(r"\\?\").unwrap_or(&path).strip_prefix(KUBELET);
@@ -95,7 +96,8 @@ fn is_inside(path: &str, directory: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\\'))
 }
 
-/// Returns whether an open only reads attributes. A query may read the attributes of the target of any link.
+/// Returns whether an open only reads attributes. A query may read the attributes of the target of
+/// any link.
 fn only_reads_attributes(how: &Open) -> bool {
     how.disposition == Disposition::Open && Access::READ_ATTRIBUTES.contains(how.access)
 }

@@ -1,5 +1,5 @@
-//! Two concurrent operations, switched at each pair of their calls: the node must end up as after one of the two serial
-//! orders.
+//! Two concurrent operations, switched at each pair of their calls: the node must end up as after
+//! one of the two serial orders.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,8 @@ use crate::started_node::started;
 /// Two operations on one node.
 #[derive(Clone, Copy)]
 pub struct Pair {
-    /// The operations, and what distinguishes the pair from others. The cases are counted under the first word.
+    /// The operations, and what distinguishes the pair from others. The cases are counted under the
+    /// first word.
     pub name: &'static str,
     /// Builds the node.
     pub build: fn() -> Sim,
@@ -46,16 +47,18 @@ pub fn serial_results(pair: &Pair) -> [Snapshot; 2] {
 
 /// The result of one case.
 pub struct PairResult {
-    /// Whether the first operation began as many calls as it was to begin before the second started.
+    /// Whether the first operation began as many calls as it was to begin before the second
+    /// started.
     pub first_reached: bool,
-    /// Whether the second operation began as many calls as it was to begin before the first continued.
+    /// Whether the second operation began as many calls as it was to begin before the first
+    /// continued.
     pub second_reached: bool,
     /// The violations, one sentence each.
     pub violations: Vec<String>,
 }
 
-/// Runs the first operation for `first` calls, then the second for `second` calls, then the first until it ends or
-/// waits, then the second.
+/// Runs the first operation for `first` calls, then the second for `second` calls, then the first
+/// until it ends or waits, then the second.
 pub fn run(pair: &Pair, serial_results: &[Snapshot; 2], first: usize, second: usize) -> PairResult {
     let sim = (pair.build)();
     let requests = pair.requests.map(|request| request(&sim));
@@ -63,7 +66,8 @@ pub fn run(pair: &Pair, serial_results: &[Snapshot; 2], first: usize, second: us
     let begun = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
     let interleaver = Interleaver::new(2, CallLimits { limits: [first, second], begun: Arc::clone(&begun) });
     let conflicts = JobConflicts::on(&sim);
-    // The interleaver is the outer probe: whether a job is still running is checked when the thread has its turn.
+    // The interleaver is the outer probe: whether a job is still running is checked when the thread
+    // has its turn.
     let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(interleaver.clone()), Arc::new(conflicts.clone())];
     let process = Probed::new(interleaver.wrap(sim.process()), probes);
     let node = started(Arc::new(process), Config::default());
@@ -99,7 +103,8 @@ struct CallLimits {
 
 impl Schedule for CallLimits {
     fn next(&mut self, ready: &[usize], begun: &[usize]) -> usize {
-        // Both limits are spent once the first thread continues after the second has reached its limit.
+        // Both limits are spent once the first thread continues after the second has reached its
+        // limit.
         let within = |thread: &&usize| begun[**thread] < self.limits[**thread];
         match ready.iter().find(within) {
             Some(thread) => {

@@ -1,4 +1,5 @@
-//! Every attack before every call: no file outside kubelet's directory may be read, written or deleted.
+//! Every attack before every call: no file outside kubelet's directory may be read, written or
+//! deleted.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,9 @@
-//! A long run driven by a seed, with concurrent callers, several faults, restarts, a disk that is sometimes detached, and an
-//! attacker.
+//! A long run driven by a seed, with concurrent callers, several faults, restarts, a disk that is
+//! sometimes detached, and an attacker.
 //!
-//! A run starts the daemon a few times. Each time, callers make requests concurrently, in an order that the seed
-//! decides; calls fail, take long, or end the process. At the end all faults stop, and every disk must be usable.
+//! A run starts the daemon a few times. Each time, callers make requests concurrently, in an order
+//! that the seed decides; calls fail, take long, or end the process. At the end all faults stop,
+//! and every disk must be usable.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -129,7 +130,8 @@ impl Probe for ChaosProbe {
         if rng.once_in(100) {
             return FaultAction::Delay(Duration::from_mins(3));
         }
-        // Operations treat some codes as information. These are not injected: two false ones could make data look absent.
+        // Operations treat some codes as information. These are not injected: two false ones could
+        // make data look absent.
         let is_failure = |code: &os::OsError| !is_informative(call, code.0);
         let errors: Vec<_> = errors_of(call).iter().copied().filter(is_failure).collect();
         if rng.once_in(30) && !errors.is_empty() {
@@ -186,8 +188,8 @@ fn run_process(sim: &Sim, rng: &mut Rng) -> Vec<String> {
     violations
 }
 
-/// Checks that every disk can be used from the beginning, after the attacker's changes are removed and faults have
-/// stopped.
+/// Checks that every disk can be used from the beginning, after the attacker's changes are removed
+/// and faults have stopped.
 fn recover(sim: &Sim) -> Vec<String> {
     let external = sim.external();
     for directory in [r"C:\var\lib\kubelet\pods", r"C:\var\lib\kubelet\plugins"] {

@@ -32,7 +32,8 @@ impl Answer {
         matches!(self, Self::Failed(error) if error.kind() == Kind::PermissionDenied)
     }
 
-    /// Returns whether this work, or other work on the object, is still running, so that the caller is to retry later.
+    /// Returns whether this work, or other work on the object, is still running, so that the caller
+    /// is to retry later.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Failed(error) if matches!(error.kind(), Kind::Busy | Kind::StillRunning))
     }

@@ -58,18 +58,19 @@ pub struct Spec {
     pub request: MakeRequest,
     /// The settings of the node.
     pub config: fn() -> Config,
-    /// The prefixes of the lines of a snapshot that the operation may change. All other lines must stay the same.
+    /// The prefixes of the lines of a snapshot that the operation may change. All other lines must
+    /// stay the same.
     pub changes: &'static [&'static str],
     /// The disk that the operation works on, if any.
     pub disk: Option<u32>,
-    /// Whether the answer may be less complete than in the reference run. A list may lack a disk that could not be read,
-    /// because one faulty disk must not hide all other disks. A size may be the old size of a disk that has grown, because
-    /// drivers fail without a size.
+    /// Whether the answer may be less complete than in the reference run. A list may lack a disk
+    /// that could not be read, because one faulty disk must not hide all other disks. A size may be
+    /// the old size of a disk that has grown, because drivers fail without a size.
     pub may_omit: bool,
     /// Whether the operation must be denied.
     pub denied: bool,
-    /// A condition that must hold after success. Without it, an operation that always does the same wrong thing would
-    /// match its own reference run.
+    /// A condition that must hold after success. Without it, an operation that always does the same
+    /// wrong thing would match its own reference run.
     pub postcondition: Option<fn(&Sim) -> bool>,
 }
 

@@ -47,6 +47,7 @@ fn a_scenario_has_the_name_of_its_operation() {
 fn all_scenarios_have_different_names() {
     let all = scenarios::all();
     let names: BTreeSet<String> = all.iter().map(ToString::to_string).collect();
-    // Some operations are in the tables for volumes and for files, with different names of the states.
+    // Some operations are in the tables for volumes and for files, with different names of the
+    // states.
     assert_eq!(names.len(), all.len());
 }

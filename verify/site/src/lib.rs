@@ -1,8 +1,9 @@
 //! The documentation as a site.
 //!
-//! `docs/SUMMARY.md` is the table of contents. It links files of this tree, so that the links also work where the tree is
-//! browsed: pages, which are copied, and sources, such as `crates/api/proto/disk/v1/api.proto`, for which a page is made.
-//! A link from one page to another leads to the page of the site. A link to a file without a page becomes plain text.
+//! `docs/SUMMARY.md` is the table of contents. It links files of this tree, so that the links also
+//! work where the tree is browsed: pages, which are copied, and sources, such as
+//! `crates/api/proto/disk/v1/api.proto`, for which a page is made. A link from one page to another
+//! leads to the page of the site. A link to a file without a page becomes plain text.
 
 mod driver_calls;
 mod links;

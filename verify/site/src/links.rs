@@ -16,8 +16,8 @@ impl Pages {
         Self(copied.map(|source| (source.clone(), page_of(&source))).collect())
     }
 
-    /// Returns `text`, the page from `source`, with links between the pages of the site. Links to other files of the tree
-    /// become text.
+    /// Returns `text`, the page from `source`, with links between the pages of the site. Links to
+    /// other files of the tree become text.
     pub(crate) fn rewritten(&self, source: &str, text: &str) -> String {
         let mut rewritten = String::with_capacity(text.len());
         let mut rest = text;
@@ -50,7 +50,8 @@ fn made_from(source: &str) -> Option<String> {
     Some(group_page(group))
 }
 
-/// Returns the name of the page from a source: that of the file in `docs/`, else the path of its folder.
+/// Returns the name of the page from a source: that of the file in `docs/`, else the path of its
+/// folder.
 fn page_of(source: &str) -> String {
     match source.rsplit_once('/') {
         Some(("docs", file)) => file.to_owned(),

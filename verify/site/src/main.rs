@@ -1,4 +1,5 @@
-//! Writes the sources of the site to a folder, from which mdBook makes the site. `cargo xtask docs` runs it.
+//! Writes the sources of the site to a folder, from which mdBook makes the site. `cargo xtask docs`
+//! runs it.
 
 use std::error::Error;
 use std::path::PathBuf;

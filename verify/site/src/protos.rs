@@ -1,4 +1,5 @@
-//! The reference of the RPCs, one page for each group, from the comments and messages of the protos.
+//! The reference of the RPCs, one page for each group, from the comments and messages of the
+//! protos.
 
 use std::collections::HashMap;
 use std::error::Error;

@@ -23,7 +23,8 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Returns the blocks of code of a page, each with its language, and the indented lines as a block without one.
+/// Returns the blocks of code of a page, each with its language, and the indented lines as a block
+/// without one.
 fn blocks(text: &str) -> Vec<(String, String)> {
     let mut blocks = vec![(String::new(), String::new())];
     let mut is_fenced = false;
@@ -229,8 +230,8 @@ fn is_package(word: &str) -> bool {
     ["csi_proxy_client", "csi_proxy_sim", "csi_proxy_storage"].iter().any(|package| word.starts_with(package))
 }
 
-/// Separates the words of a command as a shell does, as far as quotation marks go. What follows `>`, `|` or `#` is not
-/// part of it.
+/// Separates the words of a command as a shell does, as far as quotation marks go. What follows
+/// `>`, `|` or `#` is not part of it.
 fn words(command: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;
@@ -302,8 +303,8 @@ fn every_block_of_code_is_in_its_language() {
                 "yaml" => drop(YamlLoader::load_from_str(&block).unwrap_or_else(|error| panic!("{page}: {error}"))),
                 "toml" => drop(os_sim::Sim::from_toml(&block).unwrap_or_else(|error| panic!("{page}: {error}"))),
                 "json" => drop(serde_json::from_str::<serde_json::Value>(&block).expect(&page)),
-                // Without a language are command prompts and pictures. PowerShell is parsed by a test of xtask, and the
-                // Rust of the client's README is compiled with that crate.
+                // Without a language are command prompts and pictures. PowerShell is parsed by a
+                // test of xtask, and the Rust of the client's README is compiled with that crate.
                 "" | "powershell" | "rust,no_run" | "text" => {}
                 "rust" if page == "crates-client.md" => {}
                 "go" | "rust" => assert!(sources.contains(&block), "{page}:\n{block}"),

@@ -1,4 +1,5 @@
-//! The example node plugins, with the conformance tests of CSI on simulated nodes: verify/node-plugins.
+//! The example node plugins, with the conformance tests of CSI on simulated nodes:
+//! verify/node-plugins.
 
 use std::net::TcpListener;
 use std::path::PathBuf;

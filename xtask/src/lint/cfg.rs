@@ -1,4 +1,5 @@
-//! Conditional compilation by platform: on the first line of a crate or on a pair of `mod imp`, and not elsewhere.
+//! Conditional compilation by platform: on the first line of a crate or on a pair of `mod imp`, and
+//! not elsewhere.
 
 use super::Source;
 

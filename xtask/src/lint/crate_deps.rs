@@ -1,11 +1,12 @@
 //! Which packages of this tree depend on which.
 //!
-//! The folder of a package decides. Shipped packages (`crates/`) depend neither on the simulator (`sim/`) nor on the
-//! test machinery (`verify/`), the simulator does not depend on `verify/`, and nothing depends on `xtask`. Only tests of
-//! `crates/` may use `sim/`. In addition, a library of `crates/` or `sim/` depends only on the packages that
-//! [`LIBRARIES`] lists for it.
+//! The folder of a package decides. Shipped packages (`crates/`) depend neither on the simulator
+//! (`sim/`) nor on the test machinery (`verify/`), the simulator does not depend on `verify/`, and
+//! nothing depends on `xtask`. Only tests of `crates/` may use `sim/`. In addition, a library of
+//! `crates/` or `sim/` depends only on the packages that [`LIBRARIES`] lists for it.
 //!
-//! cargo-deny has a similar rule, `wrappers`, but does not distinguish dependencies of tests from those of programs.
+//! cargo-deny has a similar rule, `wrappers`, but does not distinguish dependencies of tests from
+//! those of programs.
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +14,8 @@ use cargo_metadata::{DependencyKind, Package};
 
 use crate::{Error, workspace};
 
-/// A dependency between two packages of this tree, by the folders of their manifests. A package without dependencies
-/// appears as a dependency on itself.
+/// A dependency between two packages of this tree, by the folders of their manifests. A package
+/// without dependencies appears as a dependency on itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dependency {
     from: PathBuf,
@@ -27,8 +28,8 @@ pub(super) struct Dependency {
 const FOLDERS: [(&str, &[&str]); 4] =
     [("crates", &["crates"]), ("sim", &["crates", "sim"]), ("verify", &["crates", "sim", "verify"]), ("xtask", &[])];
 
-/// The libraries of the first two folders, each with the packages it depends on. Packages with a program are not
-/// listed: they choose among all libraries.
+/// The libraries of the first two folders, each with the packages it depends on. Packages with a
+/// program are not listed: they choose among all libraries.
 const LIBRARIES: [(&str, &[&str]); 14] = [
     ("crates/api", &[]),
     ("crates/authority-filter", &[]),

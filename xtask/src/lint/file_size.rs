@@ -2,8 +2,10 @@
 
 use super::Source;
 
-const MOST_LINES: usize = 600;
-const MOST_LINES_OF_MAIN: usize = 100;
+/// A file that takes longer to read than this describes more than one thing. The limits are for
+/// code in the default format of rustfmt; size as such is counted in tokens, not in lines.
+const MOST_LINES: usize = 900;
+const MOST_LINES_OF_MAIN: usize = 150;
 
 /// Returns a breach if the file is too long.
 pub(super) fn breach(source: &Source) -> Option<String> {
@@ -20,13 +22,13 @@ mod tests {
     #[test]
     fn main_is_shorter_than_other_files() {
         let breach = |path, lines| breach(&source(path, &"fn a() {}\n".repeat(lines)));
-        assert_eq!(breach("crates/os/src/lib.rs", 600), None);
+        assert_eq!(breach("crates/os/src/lib.rs", 900), None);
         assert_eq!(
-            breach("crates/os/src/lib.rs", 601).as_deref(),
-            Some("crates/os/src/lib.rs:601: more than 600 lines")
+            breach("crates/os/src/lib.rs", 901).as_deref(),
+            Some("crates/os/src/lib.rs:901: more than 900 lines")
         );
-        assert_eq!(breach("crates/csi-proxy/src/main.rs", 100), None);
-        assert!(breach("crates/csi-proxy/src/main.rs", 101).is_some());
-        assert_eq!(breach("docs/design.md", 601), None);
+        assert_eq!(breach("crates/csi-proxy/src/main.rs", 150), None);
+        assert!(breach("crates/csi-proxy/src/main.rs", 151).is_some());
+        assert_eq!(breach("docs/design.md", 901), None);
     }
 }

@@ -1,4 +1,5 @@
-//! The layers of storage-ops: a module uses only itself and the modules above it in the table of the crate's `lib.rs`.
+//! The layers of storage-ops: a module uses only itself and the modules above it in the table of
+//! the crate's `lib.rs`.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! What the documentation names must exist: files that it links, and in code spans paths and tests. `verify/site` checks
-//! the headings that links lead to.
+//! What the documentation names must exist: files that it links, and in code spans paths and tests.
+//! `verify/site` checks the headings that links lead to.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -52,7 +52,8 @@ fn code_spans(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// Returns whether a code span is a path in this tree, without placeholders such as `<group>` and without arguments.
+/// Returns whether a code span is a path in this tree, without placeholders such as `<group>` and
+/// without arguments.
 fn is_path(span: &str) -> bool {
     TOP.iter().any(|top| span.starts_with(top)) && !span.contains(['<', '*', ' '])
 }
@@ -85,7 +86,8 @@ mod tests {
     use super::breaches;
     use crate::lint::tests::source;
 
-    /// Returns the breaches of a page with this text, in a tree with one other page and one source with one test.
+    /// Returns the breaches of a page with this text, in a tree with one other page and one source
+    /// with one test.
     fn of(text: &str) -> Vec<String> {
         let sources = [
             source("docs/page.md", text),

@@ -1,13 +1,15 @@
 //! Packages that can be published on crates.io.
 //!
-//! A package without `publish = false` is shown there and on docs.rs, so it must describe itself, and all packages of this
-//! tree that it needs must be published too. `cargo xtask ci` packages and compiles them in addition.
+//! A package without `publish = false` is shown there and on docs.rs, so it must describe itself,
+//! and all packages of this tree that it needs must be published too. `cargo xtask ci` packages and
+//! compiles them in addition.
 
 use std::path::Path;
 
 use cargo_metadata::{Dependency, DependencyKind, Package};
 
-/// Returns a sentence for each published package that is not described or depends on a package that is not published.
+/// Returns a sentence for each published package that is not described or depends on a package that
+/// is not published.
 pub(super) fn breaches(packages: &[&Package]) -> Vec<String> {
     let published: Vec<_> = packages.iter().copied().filter(|package| is_published(package)).collect();
     let mut breaches = Vec::new();
@@ -37,7 +39,8 @@ fn is_needed(dependency: &Dependency) -> bool {
     dependency.path.is_some() && dependency.kind != DependencyKind::Development
 }
 
-/// Returns the keys of a published package's manifest that are missing or name a file that does not exist.
+/// Returns the keys of a published package's manifest that are missing or name a file that does not
+/// exist.
 fn missing_metadata(package: &Package) -> impl Iterator<Item = &'static str> {
     let folder = package.manifest_path.as_std_path().parent().unwrap_or(Path::new(""));
     let keys = [

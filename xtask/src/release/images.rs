@@ -1,6 +1,7 @@
 //! The images and the chart as OCI image layouts, which oras writes, and skopeo reads back.
 //!
-//! A layer is not compressed, so that its bytes depend on no compressor, and its digest is that of its contents.
+//! A layer is not compressed, so that its bytes depend on no compressor, and its digest is that of
+//! its contents.
 
 use std::fs;
 use std::path::Path;
@@ -20,8 +21,8 @@ const HIVES: [&str; 5] = ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"];
 
 /// Makes an image for each of these platforms.
 ///
-/// containerd may refuse an index whose Windows images name no version of Windows, so each of these has a tag of its own
-/// and no index: <https://github.com/containerd/containerd/issues/7431>.
+/// containerd may refuse an index whose Windows images name no version of Windows, so each of these
+/// has a tag of its own and no index: <https://github.com/containerd/containerd/issues/7431>.
 pub(super) fn make(platforms: &[&Platform]) -> Result<Summary, Error> {
     let oras = setup::go_tool("oras")?;
     let mut sum = Summary::default();

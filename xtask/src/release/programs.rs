@@ -81,7 +81,8 @@ pub(super) fn make(platform: &Platform) -> Result<Summary, Error> {
     Ok(Summary::passed())
 }
 
-/// Builds with the data of `cargo auditable`. Except for mingw's target, zig is the linker, and has the C library.
+/// Builds with the data of `cargo auditable`. Except for mingw's target, zig is the linker, and has
+/// the C library.
 fn build(platform: &Platform) -> Result<PathBuf, Error> {
     let toolchain =
         Toolchain::installed(platform.target).ok_or("rustup has not added the target: see docs/releases.md")?;
@@ -101,7 +102,8 @@ fn build(platform: &Platform) -> Result<PathBuf, Error> {
     windows::build_as_shipped(cargo, toolchain, platform.target, platform.packages)
 }
 
-/// Returns the versions of the programs that write bytes of a release, except for those that setup.rs fixes.
+/// Returns the versions of the programs that write bytes of a release, except for those that
+/// setup.rs fixes.
 pub(super) fn compilers() -> Option<String> {
     const VERSIONS: &str = "for program in \"$@\" cargo tar gzip; do $program --version | head -1; done
         echo LLVM $(llvm-config --version); go version";

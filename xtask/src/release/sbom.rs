@@ -1,7 +1,9 @@
-//! What is in each program: lists of the packages (SBOM) in the formats CycloneDX and SPDX, and the texts of the licenses.
+//! What is in each program: lists of the packages (SBOM) in the formats CycloneDX and SPDX, and the
+//! texts of the licenses.
 //!
-//! The crates are those on the list that `cargo auditable` has put into the program, so they are what was compiled into it.
-//! What the compilers add to them is not on that list: [`Platform::libraries`].
+//! The crates are those on the list that `cargo auditable` has put into the program, so they are
+//! what was compiled into it. What the compilers add to them is not on that list:
+//! [`Platform::libraries`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -48,7 +50,8 @@ pub(super) fn licenses(platform: &Platform) -> String {
     format!("THIRD-PARTY-{}.txt", platform.name)
 }
 
-/// Returns the licenses of these crates and of the libraries. Texts of the Apache License are left out, as LICENSE is one.
+/// Returns the licenses of these crates and of the libraries. Texts of the Apache License are left
+/// out, as LICENSE is one.
 fn third_party<'a>(crates: impl Iterator<Item = &'a Package>) -> Result<String, Error> {
     const BEGINNINGS: [&str; 5] = ["copying", "copyright", "licen", "notice", "unlicen"];
     let mut all = fs::read_to_string(workspace::root().join("verify/release/libraries.txt"))?;
@@ -86,7 +89,8 @@ fn cyclonedx(program: &Path, crates: &Crates, libraries: &[[String; 3]]) -> Resu
             "type": if is_root { "application" } else { "library" }, "bom-ref": id, "name": text(package, "name"),
             "version": text(package, "version"),
         });
-        // A package that is not from crates.io must not look like one that anybody may publish there under its name.
+        // A package that is not from crates.io must not look like one that anybody may publish
+        // there under its name.
         if package["source"] == "crates.io" {
             component["purl"] = format!("pkg:cargo/{id}").into();
         }

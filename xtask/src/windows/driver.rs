@@ -1,4 +1,5 @@
-//! Runs a driver that was built for Windows against a simulated node, under Wine or on Windows itself.
+//! Runs a driver that was built for Windows against a simulated node, under Wine or on Windows
+//! itself.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -17,7 +18,8 @@ pub(crate) struct Options {
     /// The file that describes the node, instead of the built-in one
     #[arg(long)]
     node: Option<PathBuf>,
-    /// Also serve the node and its control API at this TCP address, such as 127.0.0.1:9900, for tests that run on Linux
+    /// Also serve the node and its control API at this TCP address, such as 127.0.0.1:9900, for
+    /// tests that run on Linux
     #[arg(long)]
     listen: Option<String>,
     /// The driver and its arguments
@@ -42,8 +44,8 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Builds and starts csi-proxy-sim.exe with this flag for its log and further flags, and waits until it serves. The inner
-    /// error states what is missing here.
+    /// Builds and starts csi-proxy-sim.exe with this flag for its log and further flags, and waits
+    /// until it serves. The inner error states what is missing here.
     pub(crate) fn start(file: Option<&Path>, log: &str, flags: &[String]) -> Result<Result<Self, String>, Error> {
         let program = match simulator() {
             Ok(program) => program,
@@ -77,7 +79,8 @@ impl Node {
 
 fn command(prefix: Option<&wine::Prefix>, program: impl AsRef<Path>) -> Command {
     let Some(prefix) = prefix else { return Command::new(program.as_ref()) };
-    // A harness may signal this process alone, which then ends without dropping anything. Linux ends the programs with it.
+    // A harness may signal this process alone, which then ends without dropping anything. Linux
+    // ends the programs with it.
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]).arg(prefix.loader()).arg(program.as_ref());
     prefix.enter(&mut command);

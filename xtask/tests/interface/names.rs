@@ -1,5 +1,5 @@
-//! The names that scripts, dashboards and log queries use, found in the sources and in a generated page. A test of
-//! csi-proxyctl lists its commands and flags, most of which are derived from RPCs.
+//! The names that scripts, dashboards and log queries use, found in the sources and in a generated
+//! page. A test of csi-proxyctl lists its commands and flags, most of which are derived from RPCs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -92,7 +92,8 @@ impl<'a> Visit<'a> for LogKeys {
     }
 }
 
-/// Returns the keys in the input of a macro of the log: `key = value`, `%key` or `?key`, or a name alone, up to the text.
+/// Returns the keys in the input of a macro of the log: `key = value`, `%key` or `?key`, or a name
+/// alone, up to the text.
 fn keys(tokens: TokenStream) -> Vec<String> {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let is = |token: &TokenTree, c: char| matches!(token, TokenTree::Punct(punct) if punct.as_char() == c);

@@ -1,8 +1,9 @@
 //! The public items of a library, as its sources declare them, without documentation and bodies.
 //!
-//! Every `pub` item counts. The compiler's lint `unreachable_pub` warns about one that other crates cannot reach, so the
-//! items of a private module are listed as if they were in the module around it. Code that macros generate is not listed,
-//! but the macro's input is. The messages that `csi-proxy-api` generates are frozen in `crates/api/tests/wire.json`.
+//! Every `pub` item counts. The compiler's lint `unreachable_pub` warns about one that other crates
+//! cannot reach, so the items of a private module are listed as if they were in the module around
+//! it. Code that macros generate is not listed, but the macro's input is. The messages that
+//! `csi-proxy-api` generates are frozen in `crates/api/tests/wire.json`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! What a CSI node plugin for SMB shares calls. Each function may be repeated, as kubelet repeats its calls.
+//! What a CSI node plugin for SMB shares calls. Each function may be repeated, as kubelet repeats
+//! its calls.
 
 use csi_proxy_client::{Client, Credentials, Error, ErrorKind};
 
@@ -26,14 +27,16 @@ pub(crate) async fn stage(
     if let Some((parent, _)) = staging.rsplit_once('\\') {
         files.mkdir(parent).await?;
     }
-    // A link of an earlier attempt, or a directory that kubelet has created. This fails if the directory has contents.
+    // A link of an earlier attempt, or a directory that kubelet has created. This fails if the
+    // directory has contents.
     if files.path_exists(staging).await? {
         files.rmdir(staging).await?;
     }
     client.smb().new_smb_global_mapping(share, Some(staging), Some(credentials)).await
 }
 
-/// NodeUnstageVolume: removes the link and the mapping. A plugin must keep the mapping while other volumes use the share.
+/// NodeUnstageVolume: removes the link and the mapping. A plugin must keep the mapping while other
+/// volumes use the share.
 pub(crate) async fn unstage(client: &Client, share: &str, staging: &str) -> Result<(), Error> {
     if client.filesystem().path_exists(staging).await? {
         client.filesystem().rmdir(staging).await?;

@@ -1,5 +1,6 @@
 //! NodeStageVolume and NodeUnstageVolume of an SMB share:
-//! `cargo run -p csi-proxy-client --example map_share -- [SOCKET_FOLDER]`, with `cargo sim` running elsewhere.
+//! `cargo run -p csi-proxy-client --example map_share -- [SOCKET_FOLDER]`, with `cargo sim` running
+//! elsewhere.
 
 mod calls;
 

@@ -1,5 +1,5 @@
-//! What a CSI node plugin for disks calls. Kubelet repeats each function until it succeeds, also after a failure or a crash
-//! of csi-proxy at any point.
+//! What a CSI node plugin for disks calls. Kubelet repeats each function until it succeeds, also
+//! after a failure or a crash of csi-proxy at any point.
 
 use csi_proxy_client::{Client, DiskNumber, DiskState, ErrorKind, Symlink, VolumeId, VolumeStats};
 
@@ -21,7 +21,8 @@ pub(crate) async fn run(client: &Client) -> Result<(), Error> {
     Ok(())
 }
 
-/// NodeStageVolume: formats the disk with this serial number if it is new, and mounts its volume at `staging`.
+/// NodeStageVolume: formats the disk with this serial number if it is new, and mounts its volume at
+/// `staging`.
 pub(crate) async fn stage(client: &Client, serial: &str, staging: &str) -> Result<VolumeStats, Error> {
     let (disks, volumes) = (client.disk(), client.volume());
     disks.rescan().await?;
@@ -59,7 +60,8 @@ pub(crate) async fn publish(client: &Client, staging: &str, target: &str) -> Res
         if mounted_at(client, target).await? == Some(staged) {
             return Ok(());
         }
-        // A link to something else, or a directory that kubelet has created. This fails if the directory has contents.
+        // A link to something else, or a directory that kubelet has created. This fails if the
+        // directory has contents.
         files.rmdir(target).await?;
     }
     let (parent, _) = target.rsplit_once('\\').ok_or_else(|| format!("{target} has no parent"))?;
@@ -76,8 +78,8 @@ pub(crate) async fn unpublish(client: &Client, target: &str) -> Result<(), Error
     Ok(())
 }
 
-/// NodeUnstageVolume: unmounts the volume and takes its disk offline, so that it can be detached. Kubelet removes the
-/// directory.
+/// NodeUnstageVolume: unmounts the volume and takes its disk offline, so that it can be detached.
+/// Kubelet removes the directory.
 pub(crate) async fn unstage(client: &Client, serial: &str, staging: &str) -> Result<(), Error> {
     let volumes = client.volume();
     let disk = find_disk(client, serial).await?;
@@ -87,7 +89,8 @@ pub(crate) async fn unstage(client: &Client, serial: &str, staging: &str) -> Res
         }
         volumes.unmount_volume(&volume, staging).await?;
     }
-    // Not only if a volume was mounted: an earlier attempt may have failed after it had unmounted the volume.
+    // Not only if a volume was mounted: an earlier attempt may have failed after it had unmounted
+    // the volume.
     if let Some(disk) = disk {
         client.disk().set_disk_state(disk, DiskState::Offline).await?;
     }

@@ -1,5 +1,6 @@
 //! NodeStageVolume to NodeUnstageVolume of a disk:
-//! `cargo run -p csi-proxy-client --example stage_volume -- [SOCKET_FOLDER]`, with `cargo sim` running elsewhere.
+//! `cargo run -p csi-proxy-client --example stage_volume -- [SOCKET_FOLDER]`, with `cargo sim`
+//! running elsewhere.
 
 mod calls;
 

@@ -81,7 +81,8 @@ async fn repetitions_and_connections_are_logged() {
     let (sim, sockets) = (node(), Sockets::new());
     let log = tempfile::NamedTempFile::new().unwrap();
     let writer = Arc::new(log.reopen().unwrap());
-    // While only one subscriber exists, and only for this thread, a log statement that another thread reaches first is off.
+    // While only one subscriber exists, and only for this thread, a log statement that another
+    // thread reaches first is off.
     let of_all_threads = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(io::sink).finish();
     tracing::subscriber::set_global_default(of_all_threads).unwrap();
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(writer).finish();
@@ -165,7 +166,8 @@ async fn a_call_ends_at_its_deadline_or_when_it_is_dropped_and_others_go_on() {
 static RELAYS: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap());
 
-/// Relays connections, and breaks them when the daemon touches the directory, as often as `remaining` says.
+/// Relays connections, and breaks them when the daemon touches the directory, as often as
+/// `remaining` says.
 #[derive(Default)]
 struct Breaker {
     relays: Mutex<Vec<AbortHandle>>,
@@ -173,7 +175,8 @@ struct Breaker {
 }
 
 impl Breaker {
-    /// Relays the connections to an endpoint in the folder `front` to the one in the folder `behind`.
+    /// Relays the connections to an endpoint in the folder `front` to the one in the folder
+    /// `behind`.
     fn relay(self: &Arc<Self>, endpoint: &str, front: &Sockets, behind: &Sockets) {
         let [front, behind] = [front, behind].map(|sockets| Location::Directory(sockets.folder()).address(endpoint));
         let breaker = Arc::clone(self);

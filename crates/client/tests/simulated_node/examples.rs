@@ -1,4 +1,5 @@
-//! The examples run on the simulated node. Kubelet repeats calls, so each step is repeated, also after faults and crashes.
+//! The examples run on the simulated node. Kubelet repeats calls, so each step is repeated, also
+//! after faults and crashes.
 
 use std::sync::Arc;
 
@@ -52,7 +53,8 @@ impl Step {
         }
     }
 
-    /// Returns the state of the node after the step: where the volume can be reached, and whether its disk is online.
+    /// Returns the state of the node after the step: where the volume can be reached, and whether
+    /// its disk is online.
     async fn end(client: &Client) -> ([bool; 2], DiskState) {
         let mut reached = [false; 2];
         for (path, is_there) in [STAGING, TARGET].into_iter().zip(&mut reached) {
@@ -70,7 +72,8 @@ impl Step {
     }
 }
 
-/// Disturbs each call of Windows that `matches` in each step, one at a time, and lets kubelet repeat the step.
+/// Disturbs each call of Windows that `matches` in each step, one at a time, and lets kubelet
+/// repeat the step.
 async fn disturb_each_primitive(matches: fn(&Call) -> bool, when: When, action: FaultAction) {
     for (at, step) in STEPS.into_iter().enumerate() {
         for nth in 0.. {

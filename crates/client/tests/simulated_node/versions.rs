@@ -113,8 +113,9 @@ fn methods() -> Vec<(&'static GroupVersion, &'static Rpc)> {
     methods.filter(|(version, rpc)| known.insert((version.group, rpc.newest_name))).collect()
 }
 
-/// A call is sent to each version in which its RPC has the same name and messages. Before 1.0 these are four RPCs, and the
-/// contract has no difference of meaning between their versions: the reason must be checked again if one is added.
+/// A call is sent to each version in which its RPC has the same name and messages. Before 1.0 these
+/// are four RPCs, and the contract has no difference of meaning between their versions: the reason
+/// must be checked again if one is added.
 #[test]
 fn only_four_rpcs_are_sent_to_versions_from_before_1_0_and_they_mean_the_same_there() {
     let is_sent_to_old = |(version, rpc): &(&GroupVersion, &Rpc)| {

@@ -1,5 +1,5 @@
-//! Reads a command line as Go's `flag` package does: a switch takes a value only after `=`, the last of two values
-//! wins, and the first argument that is not a flag ends the flags.
+//! Reads a command line as Go's `flag` package does: a switch takes a value only after `=`, the
+//! last of two values wins, and the first argument that is not a flag ends the flags.
 
 use std::fmt;
 
@@ -141,7 +141,8 @@ fn find<T>(sections: &'static [Section<T>], name: &str) -> Option<&'static Flag<
     flags_of(sections).find(|flag| flag.name == name)
 }
 
-/// Sets `flag` to the value after its `=`, or to the next argument, and returns the value. A switch without `=` is on.
+/// Sets `flag` to the value after its `=`, or to the next argument, and returns the value. A switch
+/// without `=` is on.
 fn read<T>(
     flag: &Flag<T>,
     flags: &mut T,
@@ -164,7 +165,8 @@ pub(crate) fn name_of_flag(argument: &str) -> Option<&str> {
     text_of_flag(argument).map(|text| text.split_once('=').map_or(text, |(name, _)| name))
 }
 
-/// Returns the text after the one or two dashes of a flag; `None` for a lone `-`, for `--` and for text without a dash.
+/// Returns the text after the one or two dashes of a flag; `None` for a lone `-`, for `--` and for
+/// text without a dash.
 fn text_of_flag(argument: &str) -> Option<&str> {
     let text = argument.strip_prefix('-').filter(|text| !text.is_empty())?;
     match text.strip_prefix('-') {
@@ -174,7 +176,8 @@ fn text_of_flag(argument: &str) -> Option<&str> {
     }
 }
 
-/// Returns the flag that `name` resembles: `_` for `-`, another case, or four or more letters of its beginning.
+/// Returns the flag that `name` resembles: `_` for `-`, another case, or four or more letters of
+/// its beginning.
 fn nearest<T>(sections: &'static [Section<T>], name: &str) -> Option<&'static str> {
     let plain = |text: &str| text.replace('_', "-").to_ascii_lowercase();
     let wanted = plain(name);

@@ -347,7 +347,8 @@ fn items<T>(text: &str, parse: impl FnMut(&str) -> Result<T, String>) -> Result<
     text.split(',').map(str::trim).map(parse).collect()
 }
 
-/// Parses the items that drivers may use. The list cannot be empty, since that could mean both all and none.
+/// Parses the items that drivers may use. The list cannot be empty, since that could mean both all
+/// and none.
 fn list<T>(text: &str, parse: fn(&str) -> OperationResult<T>) -> Result<Vec<T>, String> {
     match text {
         "" => Err("expected a list separated by commas, or 'none'".to_owned()),

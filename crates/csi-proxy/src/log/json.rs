@@ -1,6 +1,6 @@
-//! Lines of the log as JSON, with the names of fields that components of Kubernetes use with `-logging-format=json`: `ts`
-//! (milliseconds since 1970), `caller`, `msg`, `v` (the least `-v` that shows the line) and `err`. `level` is added, since
-//! a warning is not an error.
+//! Lines of the log as JSON, with the names of fields that components of Kubernetes use with
+//! `-logging-format=json`: `ts` (milliseconds since 1970), `caller`, `msg`, `v` (the least `-v`
+//! that shows the line) and `err`. `level` is added, since a warning is not an error.
 //! <https://github.com/kubernetes/kubernetes/tree/master/staging/src/k8s.io/component-base/logs/json>
 //!
 //! A line is always complete, valid JSON: a text that would make it too long is cut off.

@@ -1,7 +1,8 @@
 //! One line of the log: what it may contain, and how long it is.
 //!
-//! Parts of a line come from clients, devices and servers. A line break or an escape sequence in them would forge other
-//! lines, and characters that change the direction of text would make a line read as another.
+//! Parts of a line come from clients, devices and servers. A line break or an escape sequence in
+//! them would forge other lines, and characters that change the direction of text would make a line
+//! read as another.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -1,10 +1,12 @@
 //! Limits on the lines of a minute and on their bytes.
 //!
-//! Each failure of a call is a line, and a client can cause thousands of failures in a second. Without limits, these lines
-//! would hide the lines that an operator looks for, and the rotation would delete older lines to make room for them.
+//! Each failure of a call is a line, and a client can cause thousands of failures in a second.
+//! Without limits, these lines would hide the lines that an operator looks for, and the rotation
+//! would delete older lines to make room for them.
 //!
-//! Each statement that logs has its own limits, so that a flood of one line drops no other line. An event that an operator
-//! must see among many failed calls therefore has its own statement: each kind of refusal, a device that hangs, a fallback.
+//! Each statement that logs has its own limits, so that a flood of one line drops no other line. An
+//! event that an operator must see among many failed calls therefore has its own statement: each
+//! kind of refusal, a device that hangs, a fallback.
 //!
 //! Debug and trace lines are not limited: a user who asks for a verbose log wants all of it.
 
@@ -39,7 +41,8 @@ pub(super) struct RateLimit {
 struct State {
     /// When the window began, with the first line in it.
     began: Option<Instant>,
-    /// The lines and bytes of each statement in the window. The number of statements is that of the program's source.
+    /// The lines and bytes of each statement in the window. The number of statements is that of the
+    /// program's source.
     used: HashMap<Identifier, (u32, usize)>,
     dropped: u64,
 }

@@ -1,9 +1,10 @@
 //! The log file and the old files beside it, which together stay below a limit.
 //!
-//! klog empties the file when it reaches `-log_file_max_size`. csi-proxy keeps three old files; `FILE.1` is the newest.
-//! The limit has five parts: one for each old file, and two for the current file. The file is rotated when it has filled one
-//! part. If the rotation fails, because another program holds a file open or the folder may not be changed, the file grows
-//! into its second part, and each line tries the rotation again. When the second part is full, the file is emptied.
+//! klog empties the file when it reaches `-log_file_max_size`. csi-proxy keeps three old files;
+//! `FILE.1` is the newest. The limit has five parts: one for each old file, and two for the current
+//! file. The file is rotated when it has filled one part. If the rotation fails, because another
+//! program holds a file open or the folder may not be changed, the file grows into its second part,
+//! and each line tries the rotation again. When the second part is full, the file is emptied.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -55,8 +56,9 @@ impl RotatingFile {
 
     /// Renames the files and begins an empty one.
     ///
-    /// Renames only up to the first free name. If the current file cannot be renamed, its new name stays free, and further
-    /// attempts do not rename the old files again, which would delete one of them each time.
+    /// Renames only up to the first free name. If the current file cannot be renamed, its new name
+    /// stays free, and further attempts do not rename the old files again, which would delete one
+    /// of them each time.
     fn rotate(&mut self) -> io::Result<()> {
         let free = (1..=KEPT_FILES).find(|number| !self.old(*number).exists()).unwrap_or(KEPT_FILES);
         for number in (0..free).rev() {
@@ -203,8 +205,8 @@ mod tests {
         assert!(bytes(&folder) <= LIMIT, "{}", bytes(&folder));
     }
 
-    /// On Windows a program that holds an old file open lets neither it be renamed nor another take its place. Here
-    /// folders stand in the way.
+    /// On Windows a program that holds an old file open lets neither it be renamed nor another take
+    /// its place. Here folders stand in the way.
     #[test]
     fn while_no_file_can_be_renamed_the_log_continues_and_stays_below_the_limit() {
         let (folder, path) = folder();

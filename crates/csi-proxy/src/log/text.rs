@@ -1,10 +1,11 @@
-//! Lines of the log as klog writes them, because log shippers parse klog's lines of the Go program: severity, time, process
-//! and statement, such as `W1124 02:12:23.812345    4711 call.rs:180] `, then the message and other fields as `name=value`.
+//! Lines of the log as klog writes them, because log shippers parse klog's lines of the Go program:
+//! severity, time, process and statement, such as `W1124 02:12:23.812345    4711 call.rs:180] `,
+//! then the message and other fields as `name=value`.
 //! <https://github.com/kubernetes/klog/blob/main/internal/buffer/buffer.go>
 //!
-//! Backslashes are not escaped, so that a path reads the same in a field and in a message, and a search for it finds both.
-//! Text is in quotation marks. Quotation marks in it are doubled, not escaped with a backslash, because a path may end with a
-//! backslash.
+//! Backslashes are not escaped, so that a path reads the same in a field and in a message, and a
+//! search for it finds both. Text is in quotation marks. Quotation marks in it are doubled, not
+//! escaped with a backslash, because a path may end with a backslash.
 
 use std::fmt;
 
@@ -20,11 +21,12 @@ use crate::platform;
 /// The name of the field that has the text of an event.
 const MESSAGE: &str = "message";
 
-/// The bytes of a line that its fields leave to its beginning, and to the words for what is cut off.
+/// The bytes of a line that its fields leave to its beginning, and to the words for what is cut
+/// off.
 const RESERVE: usize = 128;
 
-/// Writes a line, with the fields of its spans at the end. Long fields are cut off before them, because the number of the call,
-/// by which a reader finds its lines, is one of them.
+/// Writes a line, with the fields of its spans at the end. Long fields are cut off before them,
+/// because the number of the call, by which a reader finds its lines, is one of them.
 pub(super) fn write_line(mut writer: Writer<'_>, event: &Event<'_>, of_spans: &str) -> fmt::Result {
     let metadata = event.metadata();
     let severity = match *metadata.level() {

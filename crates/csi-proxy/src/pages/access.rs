@@ -1,10 +1,12 @@
-//! Who may read the status pages: clients that connect from the node itself and ask for a loopback name.
+//! Who may read the status pages: clients that connect from the node itself and ask for a loopback
+//! name.
 //!
-//! The address of the metrics is often open to a network, so remote clients are refused. A web site in a browser on the node, or
-//! behind `kubectl port-forward`, also connects from the node itself. A browser lets the site read the answer only if the
-//! site's own name resolves to a loopback address; the request then has that name in `Host`, and is refused. A reverse proxy on
-//! the node may replace `Host`, but most proxies add a header that names the client. nginx adds none by default, but sends
-//! HTTP/1.0, which other clients no longer send.
+//! The address of the metrics is often open to a network, so remote clients are refused. A web site
+//! in a browser on the node, or behind `kubectl port-forward`, also connects from the node itself.
+//! A browser lets the site read the answer only if the site's own name resolves to a loopback
+//! address; the request then has that name in `Host`, and is refused. A reverse proxy on the node
+//! may replace `Host`, but most proxies add a header that names the client. nginx adds none by
+//! default, but sends HTTP/1.0, which other clients no longer send.
 
 use std::net::{IpAddr, SocketAddr};
 

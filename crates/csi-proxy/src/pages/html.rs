@@ -1,12 +1,13 @@
-//! The page at `/`: the text of `/statusz` for a browser, with links to the other pages and the slow calls marked. It has no
-//! script and loads nothing.
+//! The page at `/`: the text of `/statusz` for a browser, with links to the other pages and the
+//! slow calls marked. It has no script and loads nothing.
 
 const STYLE: &str = ":root { color-scheme: light dark } \
                      body { font: 15px/1.45 system-ui, sans-serif; margin: 1.5rem } \
                      nav a { margin-right: 1rem } \
                      pre { white-space: pre-wrap; overflow-wrap: anywhere }";
 
-/// Returns the page with the text of `/statusz`. `refreshes` makes the browser load it again every five seconds.
+/// Returns the page with the text of `/statusz`. `refreshes` makes the browser load it again every
+/// five seconds.
 pub(super) fn page(program: &str, statusz: &str, refreshes: bool) -> String {
     let (refresh, link, action) = if refreshes {
         ("<meta http-equiv=\"refresh\" content=\"5\">", "/", "stop refreshing")

@@ -37,7 +37,8 @@ pub fn examined_node() -> io::Result<(Backend, Box<dyn System>)> {
     Err(windows_only())
 }
 
-/// Does nothing: the loader of this system looks neither beside the program nor in the current directory.
+/// Does nothing: the loader of this system looks neither beside the program nor in the current
+/// directory.
 pub fn limit_dll_search() -> io::Result<()> {
     Ok(())
 }
@@ -50,13 +51,14 @@ pub(crate) fn restrict_to_owner(options: &mut OpenOptions) {
 /// Returns the time for a line of the log, in UTC: `1124 02:12:23.812345`.
 pub(crate) fn log_time() -> String {
     let mut text = String::new();
-    // Writing to a String does not fail. The text is in the form of RFC 3339, with six digits of a second.
+    // Writing to a String does not fail. The text is in the form of RFC 3339, with six digits of a
+    // second.
     let _ = SystemTime.format_time(&mut Writer::new(&mut text));
     format!("{}{} {}", &text[5..7], &text[8..10], &text[11..26])
 }
 
-/// Raises the limit on open files to `wanted` if it is lower, or as far as is allowed. Returns the limit, or `None` without
-/// one.
+/// Raises the limit on open files to `wanted` if it is lower, or as far as is allowed. Returns the
+/// limit, or `None` without one.
 pub(crate) fn raise_open_files(wanted: usize) -> Option<usize> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let (current, wanted) = (current?, u64::try_from(wanted).unwrap_or(u64::MAX));

@@ -1,6 +1,8 @@
-//! The daemon as a Windows program: in a console, over named pipes, on the node that it runs on, and as a service.
+//! The daemon as a Windows program: in a console, over named pipes, on the node that it runs on,
+//! and as a service.
 //!
-//! A test that needs a feature that this system lacks prints `skipped: <test>: <why>` for the part that it skips.
+//! A test that needs a feature that this system lacks prints `skipped: <test>: <why>` for the part
+//! that it skips.
 #![cfg(windows)]
 
 mod console;

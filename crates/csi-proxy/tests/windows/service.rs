@@ -21,7 +21,8 @@ use crate::daemon::{Scratch, connect, turn};
 use crate::service_control::{Installed, RUNNING, START_PENDING, STOP_PENDING, STOPPED};
 use crate::skip::skipped_by_wine;
 
-/// The exit code that Windows reports for a service whose process ended without reporting that it stopped.
+/// The exit code that Windows reports for a service whose process ended without reporting that it
+/// stopped.
 const PROCESS_ABORTED: u32 = 1067;
 
 fn csi_proxy(arguments: &[&str]) -> Output {
@@ -218,7 +219,8 @@ async fn a_stopping_service_lets_a_running_call_finish_and_is_uninstalled_when_i
     assert!(service.status().is_none());
 }
 
-/// kubelet stops pods in its handler of the pre-shutdown control, and their volumes are unmounted then.
+/// kubelet stops pods in its handler of the pre-shutdown control, and their volumes are unmounted
+/// then.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_service_serves_until_shutdown_and_does_not_stop_at_pre_shutdown() {
     let _turn = turn().await;
@@ -231,7 +233,8 @@ async fn the_service_serves_until_shutdown_and_does_not_stop_at_pre_shutdown() {
     assert_eq!(accepted, expected);
 }
 
-/// Returns the SIDs in the access control list of a folder, without those of LocalSystem and Administrators.
+/// Returns the SIDs in the access control list of a folder, without those of LocalSystem and
+/// Administrators.
 fn other_accounts(folder: &str) -> Vec<String> {
     let descriptor = file_security::security_descriptor(Path::new(folder)).expect("the folder exists");
     let entries = descriptor.entries.expect("a list");
@@ -306,7 +309,8 @@ async fn a_deleted_service_can_be_installed_again_once_no_program_has_it_open() 
     thread::sleep(Duration::from_secs(1)); // time for a first attempt, which must fail
     drop(open);
     let installed = install.join().expect("no panic");
-    // Wine has no failure flag, so that installing reports an error although the service is installed.
+    // Wine has no failure flag, so that installing reports an error although the service is
+    // installed.
     let output = [installed.stdout, installed.stderr].concat();
     assert!(String::from_utf8_lossy(&output).contains("csiproxy is installed"), "{}", String::from_utf8_lossy(&output));
     assert_eq!(service.wait_for(|_| true).state, STOPPED);

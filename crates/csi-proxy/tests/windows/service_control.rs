@@ -23,8 +23,9 @@ impl Installed {
         Self::create("csiproxy", &format!("{PROGRAM} -windows-service {flags}"))
     }
 
-    /// Installs a service that does nothing, and that answers the service control manager after `delay`. Returns `None`,
-    /// and reports the test as skipped, if the examples of os-win32 have not been built.
+    /// Installs a service that does nothing, and that answers the service control manager after
+    /// `delay`. Returns `None`, and reports the test as skipped, if the examples of os-win32 have
+    /// not been built.
     pub(crate) fn idle(name: &str, delay: Duration, more: &[&str]) -> Option<Self> {
         let tests = env::current_exe().expect("this program");
         let program = tests.parent()?.parent()?.join(r"examples\idle_service.exe");
@@ -72,7 +73,8 @@ impl Installed {
         self.wait_for(|status| status.state == state)
     }
 
-    /// Waits for a status: a service reports it when it has reached it, which may be long after the request.
+    /// Waits for a status: a service reports it when it has reached it, which may be long after the
+    /// request.
     pub(crate) fn wait_for(&self, wanted: impl Fn(&Status) -> bool) -> Status {
         let give_up = Instant::now() + Duration::from_mins(1);
         loop {
@@ -85,7 +87,8 @@ impl Installed {
         }
     }
 
-    /// Returns whether the service control manager notices that the service's process has ended. Windows does at once.
+    /// Returns whether the service control manager notices that the service's process has ended.
+    /// Windows does at once.
     pub(crate) fn is_noticed_to_have_ended(&self) -> bool {
         let give_up = Instant::now() + Duration::from_secs(5);
         while Instant::now() < give_up {
@@ -97,7 +100,8 @@ impl Installed {
         false
     }
 
-    /// Returns what `sc query` prints; `None` if it fails, because the service does not exist or is being deleted.
+    /// Returns what `sc query` prints; `None` if it fails, because the service does not exist or is
+    /// being deleted.
     pub(crate) fn status(&self) -> Option<Status> {
         let (code, text) = sc(&["query", &self.0]);
         if code != 0 {
@@ -145,8 +149,8 @@ pub(crate) struct Status {
     pub(crate) exit_code: u32,
 }
 
-/// Runs `sc` until it succeeds. It may fail for a while: when the service control manager starts another service (1055),
-/// or when a program has a deleted service of that name open (1072).
+/// Runs `sc` until it succeeds. It may fail for a while: when the service control manager starts
+/// another service (1055), or when a program has a deleted service of that name open (1072).
 fn insist(arguments: &[&str]) {
     let give_up = Instant::now() + Duration::from_secs(30);
     loop {
@@ -162,8 +166,8 @@ fn insist(arguments: &[&str]) {
 
 fn sc(arguments: &[&str]) -> (i32, String) {
     let output = run_sc(arguments).or_else(|error| {
-        // Under Wine, a process cannot be started now and then on a busy machine, with ERROR_INTERNAL_ERROR. This says
-        // nothing about the service.
+        // Under Wine, a process cannot be started now and then on a busy machine, with
+        // ERROR_INTERNAL_ERROR. This says nothing about the service.
         if error.raw_os_error() != Some(1359) {
             return Err(error);
         }

@@ -25,9 +25,9 @@ const STALE: &str = "stale";
 const NOT_MOUNTED: &str = "not mounted";
 const MISSING: &str = "missing";
 
-/// What the errors of a stale mount point and of a missing path contain. The status code is that of a path where nothing is
-/// mounted, so that drivers mount there again, and the response has no other details. The golden files of `get mounts`
-/// hold the texts.
+/// What the errors of a stale mount point and of a missing path contain. The status code is that of
+/// a path where nothing is mounted, so that drivers mount there again, and the response has no
+/// other details. The golden files of `get mounts` hold the texts.
 const STALE_TEXT: &str = "the mount point is stale";
 const MISSING_TEXT: &str = "there is no file or directory at the path";
 

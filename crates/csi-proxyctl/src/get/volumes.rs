@@ -47,7 +47,8 @@ pub(crate) async fn fetch(asked: Option<BTreeSet<DiskNumber>>, client: &Client) 
     let disks = if let Some(asked) = asked {
         asked
     } else {
-        // ListDiskIDs leaves out a disk that cannot be read, but its volumes must not be missing without a word.
+        // ListDiskIDs leaves out a disk that cannot be read, but its volumes must not be missing
+        // without a word.
         let (ids, locations) = (client.disk().list_disk_ids().await?, client.disk().list_disk_locations().await?);
         ids.into_keys().chain(locations.into_keys()).collect()
     };

@@ -104,7 +104,8 @@ async fn an_overview_is_no_failure_in_the_status() {
         run(&sockets, &[&["get"], what].concat());
     }
     let status = daemon.server.metrics().status();
-    // Not the volumes of a disk without partitions, two services, and a directory that is no mount point either.
+    // Not the volumes of a disk without partitions, two services, and a directory that is no mount
+    // point either.
     assert_eq!(status.rpcs.iter().map(|rpc| rpc.failed).sum::<u64>(), 0, "{:?}", status.rpcs);
     assert!(status.failures.is_empty(), "{:?}", status.failures);
 }
@@ -148,8 +149,8 @@ fn daemon_with(sim: &Sim, sockets: &Sockets, probe: impl Probe + 'static) -> Dae
     Daemon::listening(node, sockets, bind)
 }
 
-/// Makes the state of disk 2 take longer than the calls of the test wait. Its identifiers, which are read with those of the
-/// other disks, do not.
+/// Makes the state of disk 2 take longer than the calls of the test wait. Its identifiers, which
+/// are read with those of the other disks, do not.
 struct SlowState(Sim);
 
 impl Probe for SlowState {

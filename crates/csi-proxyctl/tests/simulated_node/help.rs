@@ -11,7 +11,8 @@ fn help(arguments: &[&str], columns: &str) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// The tables of a help text are aligned, so no line is checked to be short; what is wrapped must be.
+/// The tables of a help text are aligned, so no line is checked to be short; what is wrapped must
+/// be.
 fn assert_width(text: &str, width: usize) {
     for line in text.lines().filter(|line| !line.starts_with("Usage:")) {
         assert!(line.chars().count() <= width, "{width}: {line}");

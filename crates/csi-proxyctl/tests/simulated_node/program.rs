@@ -53,8 +53,8 @@ pub(crate) fn run_with_input(sockets: &Sockets, arguments: &[&str], input: &str)
     finished(process.wait_with_output().expect("an end"))
 }
 
-/// Runs the program on a terminal of its own, types `input` when it has shown `prompt` and the terminal no longer shows what
-/// is typed, and returns what the terminal shows.
+/// Runs the program on a terminal of its own, types `input` when it has shown `prompt` and the
+/// terminal no longer shows what is typed, and returns what the terminal shows.
 pub(crate) fn on_terminal(sockets: &Sockets, arguments: &[&str], prompt: &str, input: &str) -> String {
     let quoted = |argument: &OsStr| format!("'{}'", argument.to_str().expect("UTF-8"));
     let program = command(sockets);
@@ -97,7 +97,8 @@ pub(crate) fn assert_golden(name: &str, text: &str) {
     assert!(text == expected, "{name} is now:\n{text}\nUPDATE_GOLDEN=1 writes it");
 }
 
-/// Returns the GUID paths of volumes with a number in place of each GUID, in the order of their appearance.
+/// Returns the GUID paths of volumes with a number in place of each GUID, in the order of their
+/// appearance.
 pub(crate) fn numbered_volumes(text: &str) -> String {
     let mut found: Vec<String> = Vec::new();
     let mut numbered = String::new();

@@ -8,8 +8,8 @@ use std::thread;
 use super::daemon::Sockets;
 use super::program::{Run, finished, run};
 
-/// Runs `top` against a server that answers one request, and returns the request too. FOLDER stands for the folder of the
-/// sockets.
+/// Runs `top` against a server that answers one request, and returns the request too. FOLDER stands
+/// for the folder of the sockets.
 fn top_of(answer: &'static str, arguments: &[&str]) -> (Run, String) {
     let sockets = Sockets::new();
     let answer = answer.replace("FOLDER", sockets.folder().to_str().expect("UTF-8"));

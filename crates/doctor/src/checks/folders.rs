@@ -1,5 +1,6 @@
-//! The program, its log, the working directories, and the folders above them: whether accounts other than administrators can
-//! replace any of these. LocalSystem runs the program, writes the log and follows the paths of the working directories.
+//! The program, its log, the working directories, and the folders above them: whether accounts
+//! other than administrators can replace any of these. LocalSystem runs the program, writes the log
+//! and follows the paths of the working directories.
 
 use os::OsError;
 use storage_ops::HostPath;
@@ -11,7 +12,8 @@ use crate::checks::{counted, listed, quoted};
 
 const CHECK: &str = "Folders";
 
-/// `programs`: the program that the service starts and the program that serves the pipes, if they are known.
+/// `programs`: the program that the service starts and the program that serves the pipes, if they
+/// are known.
 pub(super) fn check(examination: &mut Examination<'_>, programs: [Option<String>; 2]) {
     let mut programs: Vec<_> = programs.into_iter().flatten().filter(|path| !path.is_empty()).collect();
     programs.dedup_by(|one, other| one.eq_ignore_ascii_case(other));
@@ -83,7 +85,8 @@ fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(St
         };
         let access = match inspector.access(&host_path) {
             Ok(access) => access,
-            // A missing working directory is reported as one, and the folders above it tell who may create it.
+            // A missing working directory is reported as one, and the folders above it tell who may
+            // create it.
             Err(error)
                 if role == Role::Above
                     && matches!(error.code(), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)) =>

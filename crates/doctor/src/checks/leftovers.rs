@@ -1,4 +1,5 @@
-//! Leftovers of the Go program, of drivers or of the last boot: SMB mappings, mount points, links, iSCSI sessions.
+//! Leftovers of the Go program, of drivers or of the last boot: SMB mappings, mount points, links,
+//! iSCSI sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +15,8 @@ const SMB: &str = "SMB mappings";
 const LINKS: &str = "Links and mount points";
 const ISCSI: &str = "iSCSI sessions";
 
-/// Kubelet's deepest directories of volumes, `pods\<pod>\volumes\<plugin>\<volume>\mount`, and those of drivers are less
-/// deep than this.
+/// Kubelet's deepest directories of volumes, `pods\<pod>\volumes\<plugin>\<volume>\mount`, and
+/// those of drivers are less deep than this.
 const LIMITS: SearchLimits = SearchLimits { depth: 9, entries: 50_000 };
 
 /// `iscsi_runs`: whether the iSCSI initiator runs. If not, its classes cannot be queried.
@@ -186,8 +187,8 @@ fn check_mount_manager(examination: &mut Examination<'_>) {
     );
 }
 
-/// Returns whether csi-proxy refuses to mount a volume at this path. A drive letter and a directory above a working directory
-/// do not count.
+/// Returns whether csi-proxy refuses to mount a volume at this path. A drive letter and a directory
+/// above a working directory do not count.
 fn is_outside(node: &Config, path: &str) -> bool {
     let Ok(path) = HostPath::parse(path) else { return false };
     let mut directories =

@@ -70,8 +70,8 @@ fn report_served(examination: &mut Examination<'_>, served: &[(&str, Pipe)], mis
     }
 }
 
-/// Reports pipes of excluded groups that another program serves. That program receives the requests and secrets of drivers, and
-/// does not share the daemon's locks.
+/// Reports pipes of excluded groups that another program serves. That program receives the requests
+/// and secrets of drivers, and does not share the daemon's locks.
 fn report_excluded(examination: &mut Examination<'_>) {
     for name in &examination.settings.excluded_pipes {
         match examination.system.pipe(name) {
@@ -120,7 +120,8 @@ fn report_access(examination: &mut Examination<'_>, served: &[(&str, Pipe)]) {
     }
 }
 
-/// Returns the names of accounts: the English name of a well-known account, or else a redacted name.
+/// Returns the names of accounts: the English name of a well-known account, or else a redacted
+/// name.
 pub(super) fn words(accounts: &[String], names: &Names) -> String {
     let word = |sid: &String| name_of(sid).map_or_else(|| quoted(&names.of(Kind::Account, sid)), str::to_owned);
     accounts.iter().map(word).collect::<Vec<_>>().join(", ")

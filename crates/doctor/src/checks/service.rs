@@ -23,7 +23,8 @@ fn state_of(examination: &Examination<'_>, name: &str) -> OsResult<(u32, u32)> {
     Ok((service.config()?.start_type, service.state()?))
 }
 
-/// `served_by` is the program that serves the pipes. Returns the program that the service starts, if it is known.
+/// `served_by` is the program that serves the pipes. Returns the program that the service starts,
+/// if it is known.
 pub(super) fn check(examination: &mut Examination<'_>, served_by: Option<&str>) -> Option<String> {
     let service = &examination.settings.service;
     let name = quoted(service);

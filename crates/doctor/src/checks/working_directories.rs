@@ -1,5 +1,5 @@
-//! The working directories: whether they exist, whether their file systems can hold links, and whether csi-proxy can reach a
-//! working directory that lies in another working directory.
+//! The working directories: whether they exist, whether their file systems can hold links, and
+//! whether csi-proxy can reach a working directory that lies in another working directory.
 
 use os::OsError;
 use storage_ops::HostPath;

@@ -338,7 +338,8 @@ fn mappings_that_cannot_be_read_are_reported_and_their_server_is_waited_for_once
 
 #[test]
 fn a_session_that_windows_could_not_connect_again_is_a_warning() {
-    /// The sessions are persistent, as after `Register-IscsiSession`. Their portal may not have answered at the last boot.
+    /// The sessions are persistent, as after `Register-IscsiSession`. Their portal may not have
+    /// answered at the last boot.
     struct Persistent {
         are_connected: bool,
     }
@@ -415,7 +416,8 @@ fn a_mount_point_outside_of_the_working_directories_is_a_warning() {
     let finding = patient.complaint();
     assert_finding(&finding, State::Warning, "Links and mount points", &words);
     assert!(finding.advice.contains("-working-dir"), "{finding:#?}");
-    // It is a working directory, above one, or below one. The volume of Windows is at the root of its drive.
+    // It is a working directory, above one, or below one. The volume of Windows is at the root of
+    // its drive.
     for directory in [outside, r"C:\var\lib\kubelet-old\mount\kubelet", r"C:\var\lib\kubelet-old"] {
         patient.sim.external().mkdir_all(directory).expect("a directory");
         patient.settings.node.working_dirs = vec![HostPath::parse(directory).expect("a path")];

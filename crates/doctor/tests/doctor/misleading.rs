@@ -6,7 +6,8 @@ use terminal_text::{escaped_json, is_misleading};
 
 use crate::setup::{MountedAt, Patient};
 
-/// Control characters, a line separator, and characters that change the direction of text or are invisible.
+/// Control characters, a line separator, and characters that change the direction of text or are
+/// invisible.
 const MISLEADING: &str = "\u{9b}31m\u{2028}\u{202e}\u{200b}\u{e0041}";
 
 /// A node on which each name that others choose has misleading characters.

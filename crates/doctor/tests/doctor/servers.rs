@@ -1,5 +1,5 @@
-//! No path that is examined leads doctor to a server, which would make LocalSystem or an administrator log on there, and
-//! which may not answer.
+//! No path that is examined leads doctor to a server, which would make LocalSystem or an
+//! administrator log on there, and which may not answer.
 
 use doctor::fixed_system::file_access;
 use doctor::{Finding, Report, ServiceRegistration, State};
@@ -13,7 +13,8 @@ use crate::setup::{MountedAt, PROGRAM, Patient};
 
 const LINKS: &str = "Links and mount points";
 
-/// Returns a patient with these symbolic links (path and target) beside its own. The server does not answer.
+/// Returns a patient with these symbolic links (path and target) beside its own. The server does
+/// not answer.
 fn with_links(links: &[(&str, &str)]) -> Patient {
     let file = |(path, target): &(&str, &str)| {
         format!("\n[[file]]\nkind = \"symlink\"\npath = '{path}'\ntarget = '{target}'\n")
@@ -164,7 +165,8 @@ fn a_program_on_a_server_is_not_opened() {
 
 #[test]
 fn an_access_list_is_read_from_what_was_opened_whatever_the_path_leads_to_by_then() {
-    /// Replaces the folder of the program by a link to a share as soon as the program has been opened.
+    /// Replaces the folder of the program by a link to a share as soon as the program has been
+    /// opened.
     struct Attacker(Sim);
 
     impl Layer for Attacker {

@@ -10,7 +10,8 @@ use os::{Os, OsResult, U16Str, U16String};
 use os_sim::Sim;
 use storage_ops::{Config, NewSmbGlobalMapping, Node, Secret, UncPath};
 
-/// A node on which everything is as it should be: the service, a mounted volume, a link, and an SMB server.
+/// A node on which everything is as it should be: the service, a mounted volume, a link, and an SMB
+/// server.
 const HEALTHY: &str = r#"
 bios_serial = "VMware-42"
 

@@ -27,15 +27,17 @@ pub struct Owner {
     pub program: Option<PathBuf>,
 }
 
-/// Returns the process that serves the pipe at `path`. Only for messages: the id may already belong to another process.
+/// Returns the process that serves the pipe at `path`. Only for messages: the id may already belong
+/// to another process.
 ///
-/// Connects to the pipe. Errors: `NotFound` if no process serves it; `ERROR_PIPE_BUSY` (231) if all its instances are
-/// connected; `PermissionDenied`.
+/// Connects to the pipe. Errors: `NotFound` if no process serves it; `ERROR_PIPE_BUSY` (231) if all
+/// its instances are connected; `PermissionDenied`.
 pub fn owner(path: &str) -> io::Result<Owner> {
     owner_of(&connect(path)?)
 }
 
-/// Returns the process that serves the pipe at `path`, and the owner and the access control list of the pipe.
+/// Returns the process that serves the pipe at `path`, and the owner and the access control list of
+/// the pipe.
 ///
 /// Errors: as [`owner`].
 pub fn owner_and_access(path: &str) -> io::Result<(Owner, OsResult<SecurityDescriptor>)> {
@@ -67,7 +69,8 @@ fn program(process: u32) -> io::Result<PathBuf> {
     let handle = unsafe { OwnedHandle::from_raw_handle(handle) };
     let mut length = 32 * 1024;
     let mut path = vec![0_u16; length as usize];
-    // SAFETY: the handle is open; the pointer and the length are those of `path`, which outlives the call.
+    // SAFETY: the handle is open; the pointer and the length are those of `path`, which outlives
+    // the call.
     let succeeded = unsafe {
         QueryFullProcessImageNameW(handle.as_raw_handle(), PROCESS_NAME_WIN32, path.as_mut_ptr(), &raw mut length)
     };

@@ -9,8 +9,9 @@ use crate::security_descriptor::{SecurityDescriptor, Sid};
 
 /// Nothing is inherited (`P`). LocalSystem and the members of Administrators may read and write.
 ///
-/// `OW` are the rights of the owner: to read the descriptor. Without this entry, Windows would let the
-/// owner change the descriptor too, and the owner of what LocalSystem creates is Administrators.
+/// `OW` are the rights of the owner: to read the descriptor. Without this entry, Windows would let
+/// the owner change the descriptor too, and the owner of what LocalSystem creates is
+/// Administrators.
 const ADMINISTRATORS: &str = "D:P(A;;GRGW;;;SY)(A;;GRGW;;;BA)(A;;RC;;;OW)";
 
 /// The security descriptor of a pipe.
@@ -20,18 +21,20 @@ pub struct Security {
 }
 
 impl Security {
-    /// Lets LocalSystem and the members of Administrators read and write, and gives no access to other accounts.
-    /// ContainerAdministrator, the account of a driver in a process-isolated container, is such a member.
+    /// Lets LocalSystem and the members of Administrators read and write, and gives no access to
+    /// other accounts. ContainerAdministrator, the account of a driver in a process-isolated
+    /// container, is such a member.
     ///
-    /// No account may change the descriptor. Less than read and write is not enough: every client requests
-    /// `GENERIC_WRITE`. For a pipe, that includes the right to create instances (`FILE_CREATE_PIPE_INSTANCE` is
-    /// `FILE_APPEND_DATA`), which the daemon needs too.
+    /// No account may change the descriptor. Less than read and write is not enough: every client
+    /// requests `GENERIC_WRITE`. For a pipe, that includes the right to create instances
+    /// (`FILE_CREATE_PIPE_INSTANCE` is `FILE_APPEND_DATA`), which the daemon needs too.
     pub fn administrators() -> io::Result<Self> {
         Self::with_accounts::<&str>(&[])
     }
 
-    /// Grants the same access as [`Self::administrators`], and the same to the accounts or groups with these SIDs
-    /// (`S-1-5-...`). Each of them can then do everything to the node that csi-proxy can do.
+    /// Grants the same access as [`Self::administrators`], and the same to the accounts or groups
+    /// with these SIDs (`S-1-5-...`). Each of them can then do everything to the node that
+    /// csi-proxy can do.
     pub fn with_accounts<S: AsRef<str>>(sids: &[S]) -> io::Result<Self> {
         let mut sddl = ADMINISTRATORS.to_owned();
         for sid in sids {
@@ -60,7 +63,8 @@ mod tests {
     use crate::pipe::Listener;
     use crate::security_descriptor::tests::sddl_of;
 
-    /// Returns SDDL in the spelling of this module. For a pipe, Windows replaces `GRGW` by the rights that it stands for.
+    /// Returns SDDL in the spelling of this module. For a pipe, Windows replaces `GRGW` by the
+    /// rights that it stands for.
     fn as_written(sddl: &str) -> String {
         sddl.replace("GWGR", "GRGW").replace("0x12019f", "GRGW")
     }

@@ -1,12 +1,14 @@
 //! A pool of threads with one connection each, and the queue of their requests.
 //!
-//! A deadline ends the wait, not the work. A request that has not started in time is withdrawn and never runs. A method
-//! that has started keeps running, and a [`PendingCall`] reports its end. A thread whose caller has stopped waiting may hang
-//! forever, so the pool replaces it, up to a limit.
+//! A deadline ends the wait, not the work. A request that has not started in time is withdrawn and
+//! never runs. A method that has started keeps running, and a [`PendingCall`] reports its end. A
+//! thread whose caller has stopped waiting may hang forever, so the pool replaces it, up to a
+//! limit.
 //!
-//! The pool replaces a broken connection. It then repeats a query once. It does not repeat a method, because the broken
-//! connection may have delivered it: the caller receives the error and must read the state. Before a method is sent, its
-//! signature is read, which can be repeated and detects a connection that broke while it was idle.
+//! The pool replaces a broken connection. It then repeats a query once. It does not repeat a
+//! method, because the broken connection may have delivered it: the caller receives the error and
+//! must read the state. Before a method is sent, its signature is read, which can be repeated and
+//! detects a connection that broke while it was idle.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{self, AssertUnwindSafe};
@@ -18,18 +20,21 @@ use os::{CallStatus, Clock, Instance, OsError, OsResult, PendingCall, Returned, 
 
 use crate::clock::Monotonic;
 
-/// The maximum number of connections that serve callers: the number of threads of a worker pool of `storage-ops`, so that a slow
-/// server or disk delays only its own requests. A connection is made only when all connections are busy, so most nodes have
-/// one or two.
+/// The maximum number of connections that serve callers: the number of threads of a worker pool of
+/// `storage-ops`, so that a slow server or disk delays only its own requests. A connection is made
+/// only when all connections are busy, so most nodes have one or two.
 const MAX_CONNECTIONS: usize = 16;
 
-/// The maximum number of further connections, which replace connections whose callers have stopped waiting.
+/// The maximum number of further connections, which replace connections whose callers have stopped
+/// waiting.
 const MAX_REPLACEMENTS: usize = 16;
 
-/// The maximum time that a request waits for a connection. The thread of its caller waits too, even if the client has gone.
+/// The maximum time that a request waits for a connection. The thread of its caller waits too, even
+/// if the client has gone.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The maximum number of requests that wait for a connection. A further request fails with `WMI_QUEUE_FULL`.
+/// The maximum number of requests that wait for a connection. A further request fails with
+/// `WMI_QUEUE_FULL`.
 const QUEUE_CAPACITY: usize = 64;
 
 /// A method call.
@@ -53,7 +58,8 @@ pub(super) trait Session {
 
     fn query(&self, wql: &str, deadline: Time) -> OsResult<Vec<Instance>>;
     fn prepare(&self, method: &Method) -> OsResult<Self::Prepared>;
-    /// Calls the method. The outer error is that of the connection, the inner one that of the provider.
+    /// Calls the method. The outer error is that of the connection, the inner one that of the
+    /// provider.
     fn execute(&self, prepared: Self::Prepared) -> OsResult<OsResult<Returned>>;
 }
 
@@ -118,9 +124,9 @@ impl<C: Connect> Queue<C> {
         MAX_CONNECTIONS + self.hung().min(MAX_REPLACEMENTS)
     }
 
-    /// Takes the first request that may start. Methods never occupy the last thread: it remains for queries, which end
-    /// at their deadlines. A request whose deadline has passed is skipped here, because its caller withdraws the
-    /// request.
+    /// Takes the first request that may start. Methods never occupy the last thread: it remains for
+    /// queries, which end at their deadlines. A request whose deadline has passed is skipped here,
+    /// because its caller withdraws the request.
     fn take(&mut self, now: Time) -> Option<Request<C>> {
         let methods_may_start = self.methods() + 1 < self.max_threads();
         let may_start = |request: &Request<C>| now < request.deadline && (methods_may_start || !request.is_method);
@@ -196,8 +202,8 @@ impl<C: Connect> Pool<C> {
         Ok(id)
     }
 
-    /// Starts a thread if more requests wait than threads are idle. If no thread can be started, the existing threads
-    /// serve the requests.
+    /// Starts a thread if more requests wait than threads are idle. If no thread can be started,
+    /// the existing threads serve the requests.
     fn start_thread_if_needed(&self, queue: &mut Queue<C>) {
         if queue.waiting.len() > queue.idle && queue.threads < queue.max_threads() {
             let shared = Arc::clone(&self.shared);
@@ -208,8 +214,9 @@ impl<C: Connect> Pool<C> {
         self.shared.changed.notify_all();
     }
 
-    /// Waits for the end of a request until its deadline, and returns whether it has ended. Withdraws a request that has not
-    /// started in time. Replaces the thread of a request that is still running at the deadline.
+    /// Waits for the end of a request until its deadline, and returns whether it has ended.
+    /// Withdraws a request that has not started in time. Replaces the thread of a request that is
+    /// still running at the deadline.
     fn wait(&self, id: u64, deadline: Time) -> OsResult<bool> {
         let start_by = deadline.min(self.shared.clock.now() + self.start_timeout);
         let mut queue = lock(&self.shared.queue);
@@ -261,8 +268,9 @@ impl<C: Connect> Shared<C> {
             };
             drop(queue);
             (request.work)(self, &mut session);
-            // From here, keep the lock until this thread is idle or has taken the next request. Otherwise the caller
-            // could queue its next request before this thread counts as idle, and start a thread that is not needed.
+            // From here, keep the lock until this thread is idle or has taken the next request.
+            // Otherwise the caller could queue its next request before this thread counts as idle,
+            // and start a thread that is not needed.
             queue = lock(&self.queue);
             let ended = queue.running.remove(&request.id);
             self.changed.notify_all();
@@ -288,7 +296,8 @@ impl<C: Connect> Shared<C> {
         result?
     }
 
-    /// Does work that can be repeated. If the connection may be broken, repeats the work once with a new connection.
+    /// Does work that can be repeated. If the connection may be broken, repeats the work once with
+    /// a new connection.
     fn with_session<T>(
         &self,
         session: &mut Option<C::Session>,
@@ -319,8 +328,8 @@ impl<C: Connect> Shared<C> {
     }
 }
 
-/// Returns whether the request, not the connection, caused an error. After all other errors the connection may be broken: no
-/// document lists the codes that COM and RPC then return.
+/// Returns whether the request, not the connection, caused an error. After all other errors the
+/// connection may be broken: no document lists the codes that COM and RPC then return.
 fn blames_request(error: OsError) -> bool {
     /// The codes of WMI for a failure of the service.
     const OF_SERVICE: [OsError; 6] = [

@@ -35,7 +35,8 @@ impl pool::Connect for Connector {
         let locator: IWbemLocator =
             unsafe { CoCreateInstance(&WbemLocator, None, CLSCTX_INPROC_SERVER) }.map_err(com)?;
         let none = BSTR::new();
-        // SAFETY: the interface and the strings are valid; empty strings select the defaults, such as this account.
+        // SAFETY: the interface and the strings are valid; empty strings select the defaults, such
+        // as this account.
         let services = unsafe {
             locator.ConnectServer(
                 &BSTR::from(self.namespace.path()),
@@ -92,7 +93,8 @@ impl pool::Session for Session {
                 break;
             }
         }
-        // Not every implementation of WMI refuses to query a class that does not exist: Wine's finds no instance of it.
+        // Not every implementation of WMI refuses to query a class that does not exist: Wine's
+        // finds no instance of it.
         if let Some(class) = class_in(wql).filter(|_| instances.is_empty()) {
             self.class(class)?;
         }
@@ -102,8 +104,8 @@ impl pool::Session for Session {
     fn prepare(&self, method: &Method) -> OsResult<Prepared> {
         let class = self.class(class_of(&method.path))?;
         let mut signature = None;
-        // SAFETY: the interface and the name are valid; `signature` outlives the call; a null pointer means that the
-        // signature of the output is not returned.
+        // SAFETY: the interface and the name are valid; `signature` outlives the call; a null
+        // pointer means that the signature of the output is not returned.
         unsafe { class.GetMethod(&HSTRING::from(&method.name), 0, &raw mut signature, ptr::null_mut()) }
             .map_err(com)?;
         let input = match signature {
@@ -169,7 +171,8 @@ fn next(
     batch: &mut [Option<IWbemClassObject>; 16],
 ) -> OsResult<bool> {
     let mut count = 0;
-    // SAFETY: the interface is valid; `batch` and `count` outlive the call, and every element of `batch` is `None`.
+    // SAFETY: the interface is valid; `batch` and `count` outlive the call, and every element of
+    // `batch` is `None`.
     let code = unsafe { objects.Next(milliseconds, batch, &raw mut count) };
     code.ok().map_err(com)?;
     Ok(code.0 == WBEM_S_TIMEDOUT.0 || count as usize == batch.len())
@@ -180,11 +183,11 @@ fn class_in(wql: &str) -> Option<&str> {
     wql.split_once(" FROM ").and_then(|(_, rest)| rest.split_whitespace().next())
 }
 
-/// Encrypts the calls through this proxy and lets WMI impersonate this account, regardless of the defaults of the
-/// process.
+/// Encrypts the calls through this proxy and lets WMI impersonate this account, regardless of the
+/// defaults of the process.
 ///
-/// The settings belong to one interface pointer. `proxy` must be the pointer that is called, and not another interface of
-/// the same object.
+/// The settings belong to one interface pointer. `proxy` must be the pointer that is called, and
+/// not another interface of the same object.
 fn encrypt(proxy: impl Param<IUnknown>) -> OsResult<()> {
     // SAFETY: the interface is valid; null selects the account of this process.
     unsafe {
@@ -202,16 +205,17 @@ fn encrypt(proxy: impl Param<IUnknown>) -> OsResult<()> {
     .map_err(com)
 }
 
-/// The initialization of COM on this thread, in the multithreaded apartment. It stays on the thread.
+/// The initialization of COM on this thread, in the multithreaded apartment. It stays on the
+/// thread.
 struct Apartment(PhantomData<*mut ()>);
 
 impl Apartment {
     fn enter() -> OsResult<Self> {
         // SAFETY: `drop` calls CoUninitialize, on the same thread because this type is not Send.
         unsafe { CoInitializeEx(None, COINIT_MULTITHREADED) }.ok().map_err(com)?;
-        // The objects that queries return use the settings of the process. Only the first call in a process has an
-        // effect, so the settings of a program that has made this call stay.
-        // SAFETY: COM is initialized; null selects the defaults.
+        // The objects that queries return use the settings of the process. Only the first call in a
+        // process has an effect, so the settings of a program that has made this call stay. SAFETY:
+        // COM is initialized; null selects the defaults.
         let _ = unsafe {
             CoInitializeSecurity(
                 None,
@@ -243,8 +247,8 @@ fn com(error: windows::core::Error) -> OsError {
 
 /// Returns the code that the provider of a failed method has posted.
 ///
-/// A provider may post an object with a code of its own, such as 1219. WMI fails with a general code then, and has the
-/// object as the error object of the call.
+/// A provider may post an object with a code of its own, such as 1219. WMI fails with a general
+/// code then, and has the object as the error object of the call.
 fn posted(error: &windows::core::Error) -> Option<OsError> {
     let object = error.as_ptr();
     // SAFETY: the pointer is null or to an object that `error` owns and that has `IUnknown`.

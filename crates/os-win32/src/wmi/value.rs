@@ -1,6 +1,7 @@
 //! Conversion between WMI's objects and variants and [`Value`].
 //!
-//! The crate `wmi` converts variants and their arrays. This module maps WMI's types to those of `os`, and passes passwords.
+//! The crate `wmi` converts variants and their arrays. This module maps WMI's types to those of
+//! `os`, and passes passwords.
 
 use std::slice;
 
@@ -44,7 +45,8 @@ fn property(object: &IWbemClassWrapper, name: &str) -> OsResult<Value> {
 fn get(object: &IWbemClassObject, name: &str) -> OsResult<(VARIANT, CIMTYPE_ENUMERATION)> {
     let mut variant = VARIANT::default();
     let mut cim_type = 0;
-    // SAFETY: the interface and the name are valid; `variant`, which is empty, and `cim_type` outlive the call.
+    // SAFETY: the interface and the name are valid; `variant`, which is empty, and `cim_type`
+    // outlive the call.
     unsafe { object.Get(&HSTRING::from(name), 0, &raw mut variant, Some(&raw mut cim_type), None) }
         .map_err(|error| from_hresult(error.code().0))?;
     Ok((variant, CIMTYPE_ENUMERATION(cim_type)))
@@ -79,7 +81,8 @@ pub(super) fn put(input: &IWbemClassObject, name: &str, argument: &Value) -> OsR
     set(input, name, &encode(argument, cim_type)?)
 }
 
-/// Returns the variant that WMI expects for a property of that type: `uint16` in 32 bits, `uint64` in decimal.
+/// Returns the variant that WMI expects for a property of that type: `uint16` in 32 bits, `uint64`
+/// in decimal.
 fn encode(argument: &Value, cim_type: CIMTYPE_ENUMERATION) -> OsResult<VARIANT> {
     let variant = variant(argument)?.convert_into_cim_type(cim_type).map_err(wmi)?;
     VARIANT::try_from(variant).map_err(wmi)
@@ -96,8 +99,8 @@ fn variant(argument: &Value) -> OsResult<Variant> {
     })
 }
 
-/// Sets a string and overwrites each copy that this function makes. The copies of WMI, in `input` and in the message to the
-/// provider, cannot be overwritten.
+/// Sets a string and overwrites each copy that this function makes. The copies of WMI, in `input`
+/// and in the message to the provider, cannot be overwritten.
 fn put_secret(input: &IWbemClassObject, name: &str, secret: &Secret) -> OsResult<()> {
     // UTF-16 has no more units than UTF-8 has bytes, so the vector never grows and leaves no copy.
     let mut units = Zeroizing::new(Vec::with_capacity(secret.expose().len()));
@@ -118,14 +121,15 @@ fn overwrite(variant: &mut VARIANT) {
     if text.is_empty() {
         return; // the pointer may be null
     }
-    // SAFETY: a BSTR is a separate allocation, with `len` units that can be written, and the variant, which owns it, is
-    // borrowed mutably.
+    // SAFETY: a BSTR is a separate allocation, with `len` units that can be written, and the
+    // variant, which owns it, is borrowed mutably.
     let units = unsafe { slice::from_raw_parts_mut(text.as_ptr().cast_mut(), text.len()) };
     units.zeroize();
 }
 
 fn set(input: &IWbemClassObject, name: &str, variant: &VARIANT) -> OsResult<()> {
-    // SAFETY: the interface, the name and the variant are valid; type 0 keeps the type of the property.
+    // SAFETY: the interface, the name and the variant are valid; type 0 keeps the type of the
+    // property.
     unsafe { input.Put(&HSTRING::from(name), 0, variant, 0) }.map_err(|error| from_hresult(error.code().0))
 }
 

@@ -1,7 +1,7 @@
 //! Control codes, sent to the named pipe file system, which every system has.
 //!
-//! The results also apply to disks: input and output are passed, and an answer that does not fit is an error with
-//! the first bytes in the buffer.
+//! The results also apply to disks: input and output are passed, and an answer that does not fit is
+//! an error with the first bytes in the buffer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use tokio::net::windows::named_pipe::{NamedPipeServer, PipeMode, ServerOptions};
 
 use crate::scratch::wide;
 
-/// `FSCTL_PIPE_PEEK`: returns 16 bytes about the data in the pipe, then the data, without removing it.
+/// `FSCTL_PIPE_PEEK`: returns 16 bytes about the data in the pipe, then the data, without removing
+/// it.
 const PEEK: ControlCode = ControlCode(0x0011_400c);
 const PEEK_HEADER: usize = 16;
 

@@ -90,7 +90,8 @@ async fn contract_03_another_instance_is_always_ready() {
     let mut listener = listener(&path);
     let mut held = Vec::new();
     for _ in 0..20 {
-        // No server task runs, so each client connects to the instance that the last accept created.
+        // No server task runs, so each client connects to the instance that the last accept
+        // created.
         let client = connect(&path, Duration::ZERO).await.unwrap();
         held.push((client, listener.accept().await.unwrap()));
     }
@@ -156,7 +157,8 @@ async fn a_client_may_not_change_the_descriptor() {
     let path = path("change");
     let mut listener = listener(&path);
     let open = |access| OpenOptions::new().access_mode(access).open(&path);
-    // The access of clients, and that to read the descriptor. Each time, the listener creates another instance.
+    // The access of clients, and that to read the descriptor. Each time, the listener creates
+    // another instance.
     for access in [GENERIC_READ | GENERIC_WRITE, GENERIC_READ | READ_CONTROL] {
         open(access).unwrap();
         listener.accept().await.unwrap();

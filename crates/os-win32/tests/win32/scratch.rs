@@ -54,9 +54,9 @@ pub(crate) fn directory() -> Open {
     Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::DIRECTORY)
 }
 
-/// Lets one test at a time use services or WMI. Wine's WMI does not lock its tables, so two concurrent queries crash the
-/// process; it fails a query for services while a service is created or deleted; and Wine's service control manager
-/// confuses the handles of concurrent calls.
+/// Lets one test at a time use services or WMI. Wine's WMI does not lock its tables, so two
+/// concurrent queries crash the process; it fails a query for services while a service is created
+/// or deleted; and Wine's service control manager confuses the handles of concurrent calls.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

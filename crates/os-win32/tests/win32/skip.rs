@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::thread;
 
-/// Prints that this test, or the rest of it, cannot run on this system. `cargo xtask` counts these lines.
+/// Prints that this test, or the rest of it, cannot run on this system. `cargo xtask` counts these
+/// lines.
 pub(crate) fn skipped(why: &str) {
     println!("skipped: {}: {why}", thread::current().name().unwrap_or("a test"));
 }
 
-/// Skips a test, like [`skipped`], because Wine lacks a function of Windows. On Windows, the test fails.
+/// Skips a test, like [`skipped`], because Wine lacks a function of Windows. On Windows, the test
+/// fails.
 pub(crate) fn skipped_by_wine(why: &str) {
     assert!(is_wine(), "{why}");
     skipped(&format!("{why} (Wine)"));

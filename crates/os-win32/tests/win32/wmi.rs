@@ -1,5 +1,5 @@
-//! Tests of WMI queries and methods. Tests of broken connections and full queues are beside the pool, with scripted
-//! connections.
+//! Tests of WMI queries and methods. Tests of broken connections and full queues are beside the
+//! pool, with scripted connections.
 
 use std::time::Duration;
 

@@ -38,7 +38,8 @@ codes! {
     VOLUME_GET_VOLUME_DISK_EXTENTS = 0x0056_0000;
     /// Takes the new total number of sectors as an `i64` and extends the file system to it.
     FSCTL_EXTEND_VOLUME = 0x0009_00f0;
-    /// Returns the file system recognition structure of a volume whose file system Windows does not recognize.
+    /// Returns the file system recognition structure of a volume whose file system Windows does not
+    /// recognize.
     FSCTL_QUERY_FILE_SYSTEM_RECOGNITION = 0x0009_024c;
     /// Returns [`super::ReparseHead`] and the data of its tag.
     FSCTL_GET_REPARSE_POINT = 0x0009_00a8;

@@ -93,7 +93,8 @@ pub struct SetDiskAttributes {
 pub struct DriveLayout {
     /// [`PartitionStyle`].
     pub style: u32,
-    /// The number of entries that follow. An MBR has a multiple of four, some of which may be empty.
+    /// The number of entries that follow. An MBR has a multiple of four, some of which may be
+    /// empty.
     pub partition_count: u32,
     /// GPT: the disk's id. MBR: the signature in the first four bytes.
     pub disk_id: [u8; 16],
@@ -127,8 +128,8 @@ pub struct PartitionEntry {
     pub is_service: u8,
     /// Padding.
     pub padding2: [u8; 2],
-    /// GPT: the type, a GUID. MBR: the type in byte 0 (0 for an empty entry), the boot indicator in byte 1, whether
-    /// Windows recognizes the type in byte 2.
+    /// GPT: the type, a GUID. MBR: the type in byte 0 (0 for an empty entry), the boot indicator in
+    /// byte 1, whether Windows recognizes the type in byte 2.
     pub partition_type: [u8; 16],
     /// GPT: the partition's id.
     pub id: [u8; 16],

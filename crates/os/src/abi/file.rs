@@ -22,13 +22,14 @@ pub const SYMLINK_RELATIVE: u32 = 1;
 pub const FILE_DISPOSITION_DELETE: u32 = 0x1;
 /// Remove the name when this handle is closed, even if others have the file open (POSIX semantics).
 pub const FILE_DISPOSITION_POSIX: u32 = 0x2;
-/// Set or, without [`FILE_DISPOSITION_DELETE`], clear the delete-on-close state of a handle that was opened with
-/// [`crate::Options::DELETE_ON_CLOSE`].
+/// Set or, without [`FILE_DISPOSITION_DELETE`], clear the delete-on-close state of a handle that
+/// was opened with [`crate::Options::DELETE_ON_CLOSE`].
 pub const FILE_DISPOSITION_ON_CLOSE: u32 = 0x8;
 /// Delete the file even if it is read-only.
 pub const FILE_DISPOSITION_IGNORE_READONLY: u32 = 0x10;
 
-/// `FILE_BASIC_INFO`: attributes, and times in units of 100 ns since 1601. Setting a value of 0 leaves it unchanged.
+/// `FILE_BASIC_INFO`: attributes, and times in units of 100 ns since 1601. Setting a value of 0
+/// leaves it unchanged.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct FileBasicInfo {
@@ -87,7 +88,8 @@ pub struct FileDispositionInfoEx {
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct FileIdBothDirInfo {
-    /// The offset of the next entry from this one, a multiple of 8; 0 for the last entry in the buffer.
+    /// The offset of the next entry from this one, a multiple of 8; 0 for the last entry in the
+    /// buffer.
     pub next_entry_offset: u32,
     /// The position in the directory.
     pub file_index: u32,
@@ -138,7 +140,8 @@ pub struct ReparseHead {
     pub reserved: u16,
 }
 
-/// The data of a symbolic link after [`ReparseHead`]; both names follow, and their offsets are counted from its end.
+/// The data of a symbolic link after [`ReparseHead`]; both names follow, and their offsets are
+/// counted from its end.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct SymlinkReparse {
@@ -154,8 +157,9 @@ pub struct SymlinkReparse {
     pub flags: u32,
 }
 
-/// The data of a mount point or junction after [`ReparseHead`]; both names follow, and their offsets are counted from
-/// its end. Each name is terminated by a zero that its length does not include.
+/// The data of a mount point or junction after [`ReparseHead`]; both names follow, and their
+/// offsets are counted from its end. Each name is terminated by a zero that its length does not
+/// include.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct MountPointReparse {

@@ -3,13 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The right to write data to a file, or to create a file in a directory (`FILE_WRITE_DATA`, `FILE_ADD_FILE`).
+/// The right to write data to a file, or to create a file in a directory (`FILE_WRITE_DATA`,
+/// `FILE_ADD_FILE`).
 pub const FILE_WRITE_DATA: u32 = 0x2;
-/// The right to append to a file, or to create a directory in a directory (`FILE_APPEND_DATA`, `FILE_ADD_SUBDIRECTORY`).
+/// The right to append to a file, or to create a directory in a directory (`FILE_APPEND_DATA`,
+/// `FILE_ADD_SUBDIRECTORY`).
 pub const FILE_APPEND_DATA: u32 = 0x4;
 /// The right to delete any entry of a directory.
 pub const FILE_DELETE_CHILD: u32 = 0x40;
-/// The right to change the attributes of a file or directory, and to make an empty directory a junction.
+/// The right to change the attributes of a file or directory, and to make an empty directory a
+/// junction.
 pub const FILE_WRITE_ATTRIBUTES: u32 = 0x100;
 /// The right to delete or rename the object.
 pub const DELETE: u32 = 0x1_0000;
@@ -22,7 +25,8 @@ pub const GENERIC_ALL: u32 = 0x1000_0000;
 /// The rights to write; for a file, among others [`FILE_WRITE_DATA`] and [`FILE_APPEND_DATA`].
 pub const GENERIC_WRITE: u32 = 0x4000_0000;
 
-/// The entry is for the objects in a directory, and has no meaning for the directory (`INHERIT_ONLY_ACE`).
+/// The entry is for the objects in a directory, and has no meaning for the directory
+/// (`INHERIT_ONLY_ACE`).
 pub const ENTRY_INHERIT_ONLY: u8 = 0x8;
 
 /// `SE_DACL_PRESENT`.
@@ -120,8 +124,8 @@ pub struct SecurityDescriptor {
 }
 
 impl SecurityDescriptor {
-    /// Decodes a self-relative descriptor (`SECURITY_DESCRIPTOR_RELATIVE`). Returns `None` for bytes that are not one, and
-    /// for a list with an entry of an unknown kind.
+    /// Decodes a self-relative descriptor (`SECURITY_DESCRIPTOR_RELATIVE`). Returns `None` for
+    /// bytes that are not one, and for a list with an entry of an unknown kind.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let at = |offset: u32| usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..));
         let control = u16::from_le_bytes(*bytes.get(2..)?.first_chunk()?);
@@ -161,7 +165,8 @@ fn number(bytes: &[u8], offset: usize) -> Option<u32> {
 mod tests {
     use super::{AccessEntry, ENTRY_INHERIT_ONLY, EntryKind, NotASid, SecurityDescriptor, Sid};
 
-    /// The descriptor of `O:BAD:P(A;;0x1301bf;;;AU)(D;OICIIO;GA;;;BU)` as Windows lays it out: head, owner, list.
+    /// The descriptor of `O:BAD:P(A;;0x1301bf;;;AU)(D;OICIIO;GA;;;BU)` as Windows lays it out:
+    /// head, owner, list.
     fn example() -> Vec<u8> {
         let owner = [1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0];
         let allow = [0, 0, 20, 0, 0xbf, 1, 0x13, 0, 1, 1, 0, 0, 0, 0, 0, 5, 11, 0, 0, 0];

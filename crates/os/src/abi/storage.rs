@@ -50,7 +50,8 @@ pub struct StorageDeviceNumber {
     pub device_type: u32,
     /// The disk number; `0xffff_ffff` for a device without a number.
     pub device_number: u32,
-    /// The partition number; 0 for the whole disk, `0xffff_ffff` for a device that cannot be partitioned.
+    /// The partition number; 0 for the whole disk, `0xffff_ffff` for a device that cannot be
+    /// partitioned.
     pub partition_number: u32,
 }
 
@@ -112,7 +113,8 @@ pub struct StorageDeviceDescriptor {
     pub raw_properties_length: u32,
 }
 
-/// The head of `STORAGE_DEVICE_ID_DESCRIPTOR`; `number_of_identifiers` [`StorageIdentifier`]s follow.
+/// The head of `STORAGE_DEVICE_ID_DESCRIPTOR`; `number_of_identifiers` [`StorageIdentifier`]s
+/// follow.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct StorageDeviceIdDescriptor {

@@ -42,7 +42,8 @@ pub struct FsFullSizeInformation {
     pub bytes_per_sector: u32,
 }
 
-/// The head of `FILE_FS_ATTRIBUTE_INFORMATION`; the file system's name follows at [`Self::NAME_OFFSET`].
+/// The head of `FILE_FS_ATTRIBUTE_INFORMATION`; the file system's name follows at
+/// [`Self::NAME_OFFSET`].
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct FsAttributeInformation {

@@ -41,7 +41,8 @@ impl Watchdog {
         self.ended.notify_one();
     }
 
-    /// Waits until the work has ended. Gives it up when a step has taken `patience`, and returns `None`.
+    /// Waits until the work has ended. Gives it up when a step has taken `patience`, and returns
+    /// `None`.
     fn wait(&self, patience: Duration) -> Option<thread::Result<()>> {
         let mut state = self.state();
         loop {

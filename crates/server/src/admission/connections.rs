@@ -1,14 +1,16 @@
 //! The open connections of a server, and which of them is evicted when there are too many.
 //!
-//! A client may open a connection and never use it; one real driver leaves one more behind on every stage of a volume.
-//! Others dial for each call, or keep one connection for months. A new connection is therefore never refused. At the
-//! limit it evicts the least useful connection: one that has sent no HTTP/2 preface, else one that has had no call yet,
-//! else the one whose last call ended longest ago. A connection with a call in flight is never evicted. If every
-//! connection has a call in flight, the new connection is accepted, but its calls are refused until some other
+//! A client may open a connection and never use it; one real driver leaves one more behind on every
+//! stage of a volume. Others dial for each call, or keep one connection for months. A new
+//! connection is therefore never refused. At the limit it evicts the least useful connection: one
+//! that has sent no HTTP/2 preface, else one that has had no call yet, else the one whose last call
+//! ended longest ago. A connection with a call in flight is never evicted. If every connection has
+//! a call in flight, the new connection is accepted, but its calls are refused until some other
 //! connection has no call in flight.
 //!
-//! A client with a thousand connections thus competes with its own idle ones first. The most it can cost another
-//! client is a connection without calls in flight, which gRPC dials again for the next call.
+//! A client with a thousand connections thus competes with its own idle ones first. The most it can
+//! cost another client is a connection without calls in flight, which gRPC dials again for the next
+//! call.
 
 pub(crate) mod calls;
 #[cfg(test)]
@@ -39,7 +41,8 @@ pub struct Connections(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     limits: Limits,
-    /// Each call looks its connection up several times, which takes longer if the number must be hashed.
+    /// Each call looks its connection up several times, which takes longer if the number must be
+    /// hashed.
     members: BTreeMap<ClientId, Member>,
     /// How often a connection has become idle.
     idle_count: u64,
@@ -111,14 +114,16 @@ pub struct ConnectionCounts {
     pub evicted_silent: u64,
     /// Connections evicted without a call in flight.
     pub evicted_idle: u64,
-    /// Calls refused because every other connection had a call in flight, or because theirs had been evicted.
+    /// Calls refused because every other connection had a call in flight, or because theirs had
+    /// been evicted.
     pub refused_connections_busy: u64,
     /// Calls refused because too many waited, or because they waited too long.
     pub refused_calls: u64,
 }
 
 impl ConnectionCounts {
-    /// Returns the number of calls whose request is incomplete or whose response the client has not read.
+    /// Returns the number of calls whose request is incomplete or whose response the client has not
+    /// read.
     pub(crate) fn transferring(&self) -> usize {
         self.calls.saturating_sub(self.running + self.waiting)
     }
@@ -141,7 +146,8 @@ impl Connections {
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// Adds a connection until the returned guard is dropped, and evicts another at the limit. Never waits.
+    /// Adds a connection until the returned guard is dropped, and evicts another at the limit.
+    /// Never waits.
     pub(crate) fn admit(&self) -> Connection {
         let (evict, evicted) = oneshot::channel();
         let mut state = self.lock();
@@ -215,7 +221,8 @@ impl State {
 
     /// Evicts the first of the idle connections. Returns false if no connection is idle.
     fn evict(&mut self) -> bool {
-        // Only a new connection at the limit searches. An ordered queue would cost each call an entry.
+        // Only a new connection at the limit searches. An ordered queue would cost each call an
+        // entry.
         let idle = self.members.values_mut().filter(|member| member.rank.is_some());
         let Some(member) = idle.min_by_key(|member| member.rank) else { return false };
         let Some((class, _)) = member.rank.take() else { return false };
@@ -264,7 +271,8 @@ impl Connection {
         &self.handle
     }
 
-    /// Waits until the client has sent its HTTP/2 preface. Fails if the connection must close first.
+    /// Waits until the client has sent its HTTP/2 preface. Fails if the connection must close
+    /// first.
     ///
     /// Until then a connection costs no HTTP/2 state.
     pub(crate) async fn preface<S: AsyncRead + Unpin>(&mut self, stream: &mut AuthorityFilter<S>) -> io::Result<()> {
@@ -290,8 +298,8 @@ impl Connection {
         }
     }
 
-    /// Waits until the connection is evicted. New calls may still arrive in the grace period, and are answered. Returns
-    /// `None` when the server drains.
+    /// Waits until the connection is evicted. New calls may still arrive in the grace period, and
+    /// are answered. Returns `None` when the server drains.
     pub(crate) async fn evicted(&mut self) -> Option<EvictionGrace> {
         match poll_fn(|cx| Pin::new(&mut self.evicted).poll(cx)).await {
             Ok(grace) => grace,
@@ -328,7 +336,8 @@ impl Drop for Connection {
     }
 }
 
-/// The time that an evicted connection has to close. It is revoked if too many evicted connections are still open.
+/// The time that an evicted connection has to close. It is revoked if too many evicted connections
+/// are still open.
 #[derive(Debug)]
 pub(crate) struct EvictionGrace(oneshot::Receiver<()>);
 

@@ -5,11 +5,12 @@ use std::time::Duration;
 /// The largest request in bytes; the default of tonic and of grpc-go.
 pub(crate) const LARGEST_REQUEST: usize = 4 << 20;
 
-/// The largest response in bytes: about 5000 iSCSI targets with names of the maximum length. grpc-go accepts 4 MiB by
-/// default.
+/// The largest response in bytes: about 5000 iSCSI targets with names of the maximum length.
+/// grpc-go accepts 4 MiB by default.
 pub(crate) const LARGEST_RESPONSE: usize = 1 << 20;
 
-/// Messages up to this size in bytes are exempt from the shared buffer limit. No sensible request is larger.
+/// Messages up to this size in bytes are exempt from the shared buffer limit. No sensible request
+/// is larger.
 pub(crate) const ORDINARY_MESSAGE: usize = 16 << 10;
 
 /// The limits of a server.
@@ -25,17 +26,21 @@ pub struct Limits {
     pub streams: u32,
     /// Maximum size of the headers of a call, in bytes.
     pub header_bytes: u32,
-    /// Maximum running calls of all connections. Half of them are kept for the first call of each connection.
+    /// Maximum running calls of all connections. Half of them are kept for the first call of each
+    /// connection.
     ///
-    /// As many calls may be in flight without running. At that limit a connection may have only one call in flight.
+    /// As many calls may be in flight without running. At that limit a connection may have only one
+    /// call in flight.
     pub calls: usize,
     /// How long a call waits for a slot before it fails with Unavailable.
     pub queue_timeout: Duration,
-    /// How long a client may take to complete a header block, and then the request body, to its last byte.
+    /// How long a client may take to complete a header block, and then the request body, to its
+    /// last byte.
     pub request_timeout: Duration,
     /// Maximum buffer size for large requests and responses of all connections, in bytes.
     pub large_message_bytes: usize,
-    /// A connection is closed if its client reads no response for this long although responses are ready.
+    /// A connection is closed if its client reads no response for this long although responses are
+    /// ready.
     pub stall_timeout: Duration,
     /// Maximum clients that watch the health of a service.
     pub health_watches: usize,

@@ -1,9 +1,10 @@
 //! Request bodies: the body of a call is read in full before the call is processed.
 //!
-//! A client may send the headers of a call and then nothing, or half a message, on every stream that it may open. The
-//! time to read a body is therefore limited, and so is the memory of all bodies together. Bodies of an ordinary size
-//! are exempt from the memory limit, so that no client fails because of the requests of another client. A large
-//! response shares the limit, because its client may not read it.
+//! A client may send the headers of a call and then nothing, or half a message, on every stream
+//! that it may open. The time to read a body is therefore limited, and so is the memory of all
+//! bodies together. Bodies of an ordinary size are exempt from the memory limit, so that no client
+//! fails because of the requests of another client. A large response shares the limit, because its
+//! client may not read it.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -19,7 +20,8 @@ use tonic::Status;
 
 use crate::admission::limits::{LARGEST_REQUEST, Limits, ORDINARY_MESSAGE};
 
-/// The length of the prefix of a gRPC message: a flag for compression, and the length of the message.
+/// The length of the prefix of a gRPC message: a flag for compression, and the length of the
+/// message.
 pub(crate) const PREFIX: usize = 5;
 
 /// The shared buffer of large messages, and counts of what was refused.
@@ -51,8 +53,8 @@ impl RequestBodies {
         }
     }
 
-    /// Reads the body of a call that `began` when its headers arrived. Its memory stays reserved until the reservation is
-    /// dropped.
+    /// Reads the body of a call that `began` when its headers arrived. Its memory stays reserved
+    /// until the reservation is dropped.
     pub(crate) async fn read(
         self: &Arc<Self>,
         body: &mut RecvStream,
@@ -72,7 +74,8 @@ impl RequestBodies {
         let mut buffer = BytesMut::new();
         while let Some(data) = body.data().await {
             let data = data.map_err(|error| Status::cancelled(format!("cannot read the request: {error}")))?;
-            // At once, because all calls of the connection share its window. Fails only on a stream that has ended.
+            // At once, because all calls of the connection share its window. Fails only on a stream
+            // that has ended.
             let _ = body.flow_control().release_capacity(data.len());
             if buffer.is_empty() && body.is_end_stream() && data.len() <= ORDINARY_MESSAGE {
                 return Ok((data, reservation));
@@ -109,7 +112,8 @@ impl RequestBodies {
     }
 }
 
-/// Waits until `future` is ready, at most until `deadline`. Needs no timer for a future that is ready at once.
+/// Waits until `future` is ready, at most until `deadline`. Needs no timer for a future that is
+/// ready at once.
 pub(crate) async fn ready_by<F: Future>(deadline: Instant, mut future: Pin<&mut F>) -> Option<F::Output> {
     match poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
         Poll::Ready(output) => Some(output),
@@ -117,7 +121,8 @@ pub(crate) async fn ready_by<F: Future>(deadline: Instant, mut future: Pin<&mut 
     }
 }
 
-/// Returns the length of the message that `body` begins with, as its prefix declares it; 0 while that is incomplete.
+/// Returns the length of the message that `body` begins with, as its prefix declares it; 0 while
+/// that is incomplete.
 pub(crate) fn declared_length(body: &[u8]) -> usize {
     let length = body.first_chunk().map_or(0, |&[_, a, b, c, d]: &[u8; PREFIX]| u32::from_be_bytes([a, b, c, d]));
     usize::try_from(length).unwrap_or(usize::MAX)

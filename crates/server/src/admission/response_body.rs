@@ -1,8 +1,9 @@
 //! Responses: a call is in flight until its client has read the response.
 //!
-//! The client controls how fast a response is sent, through HTTP/2 flow control and by how fast it reads. A call
-//! therefore counts until the bytes of its response have been written to the connection. A connection is closed if
-//! responses are ready on it and its client reads none of them for a while.
+//! The client controls how fast a response is sent, through HTTP/2 flow control and by how fast it
+//! reads. A call therefore counts until the bytes of its response have been written to the
+//! connection. A connection is closed if responses are ready on it and its client reads none of
+//! them for a while.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -27,7 +28,8 @@ pub(crate) struct StallDetector {
 }
 
 impl StallDetector {
-    /// Waits for `time`, and returns whether frames were queued for all of it and none was released.
+    /// Waits for `time`, and returns whether frames were queued for all of it and none was
+    /// released.
     pub(crate) async fn is_stalled_for(&self, time: Duration) -> bool {
         let (released, queued) = (self.released.load(Ordering::Acquire), self.queued.load(Ordering::Acquire));
         sleep(time).await;
@@ -42,7 +44,8 @@ pub(crate) struct CallGuard {
     pub(crate) _memory: Option<Reservation>,
 }
 
-/// The response to a call, which is sent in parts. After the client has reset the stream, sending has no effect.
+/// The response to a call, which is sent in parts. After the client has reset the stream, sending
+/// has no effect.
 #[derive(Debug)]
 pub struct ResponseStream {
     head: SendResponse<TrackedBytes>,
@@ -79,13 +82,14 @@ impl ResponseStream {
         }
     }
 
-    /// Sends a part of the body. Never waits: what the client does not accept yet is buffered. A body of many parts waits for
-    /// [`Self::ready`] before each.
+    /// Sends a part of the body. Never waits: what the client does not accept yet is buffered. A
+    /// body of many parts waits for [`Self::ready`] before each.
     pub fn send(&mut self, bytes: Bytes) {
         self.send_holding(bytes, None);
     }
 
-    /// Sends a part of the body, and drops `guard` when the part has been written to the connection.
+    /// Sends a part of the body, and drops `guard` when the part has been written to the
+    /// connection.
     pub(crate) fn send_holding(&mut self, bytes: Bytes, guard: Option<CallGuard>) {
         let Some(body) = &mut self.body else { return };
         self.stall_detector.queued.fetch_add(1, Ordering::AcqRel);

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many accepts must fail in a row before an endpoint counts as failing. A single failure may concern one
-/// connection.
+/// How many accepts must fail in a row before an endpoint counts as failing. A single failure may
+/// concern one connection.
 const FAILURES: u32 = 2;
 
 /// Why a server is not ready.

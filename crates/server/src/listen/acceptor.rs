@@ -41,8 +41,9 @@ impl Acceptor {
         Self { state, router, http2, phase, open_connections }
     }
 
-    /// Accepts connections until the server drains. If the listener panics, only one connection fails and the endpoint
-    /// stays open: a driver that finds an endpoint missing uses an older version or does not start.
+    /// Accepts connections until the server drains. If the listener panics, only one connection
+    /// fails and the endpoint stays open: a driver that finds an endpoint missing uses an older
+    /// version or does not start.
     pub(crate) async fn run<L: Listener>(self, mut listener: L) {
         let mut phase = self.phase.clone();
         let mut accepting = Accepting::new(&self.state.readiness);

@@ -23,9 +23,11 @@ use crate::server_state::ServerState;
 /// How long a client has to answer a keepalive PING frame.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The size of the table of headers that a client sends repeatedly. The authority filter keeps that table.
+/// The size of the table of headers that a client sends repeatedly. The authority filter keeps that
+/// table.
 ///
-/// Each call adds an entry with its deadline, which no later call uses. A large table would therefore save nothing.
+/// Each call adds an entry with its deadline, which no later call uses. A large table would
+/// therefore save nothing.
 const HEADER_TABLE_BYTES: u32 = 1024;
 
 /// Returns the HTTP/2 settings of every connection.
@@ -51,7 +53,8 @@ pub(crate) struct ConnectionTask {
 }
 
 impl ConnectionTask {
-    /// Answers the calls of the connection until it ends. HTTP/2 starts only after the client has sent its preface.
+    /// Answers the calls of the connection until it ends. HTTP/2 starts only after the client has
+    /// sent its preface.
     pub(crate) async fn serve<S>(mut self, stream: S)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,

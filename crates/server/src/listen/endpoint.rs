@@ -23,8 +23,8 @@ impl<L: Listener> Endpoint<L> {
         Self { spec, listener, services: Vec::new() }
     }
 
-    /// Also serves `services`, for simulators and tests. The server does not limit or count their calls, and a drain
-    /// does not wait for them.
+    /// Also serves `services`, for simulators and tests. The server does not limit or count their
+    /// calls, and a drain does not wait for them.
     #[must_use]
     pub fn with_services(self, services: Vec<BoxedService>) -> Self {
         Self { services, ..self }
@@ -35,10 +35,11 @@ impl<L: Listener> Endpoint<L> {
         &self.spec
     }
 
-    /// Opens the endpoints of `specs` in `location`. If one of them cannot be opened, none stays open.
+    /// Opens the endpoints of `specs` in `location`. If one of them cannot be opened, none stays
+    /// open.
     ///
-    /// A driver that finds one version of a group missing falls back to an older one until it restarts, or does not
-    /// start.
+    /// A driver that finds one version of a group missing falls back to an older one until it
+    /// restarts, or does not start.
     pub fn open(
         location: &Location,
         specs: Vec<EndpointSpec>,

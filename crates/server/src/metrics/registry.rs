@@ -158,7 +158,8 @@ fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-/// Writes how many WMI calls were made, by class and method. The program has about fifty pairs of class and method.
+/// Writes how many WMI calls were made, by class and method. The program has about fifty pairs of
+/// class and method.
 fn write_wmi_calls(text: &mut String, calls: &[WmiCallCount]) -> fmt::Result {
     let name = "csi_proxy_wmi_call_seconds";
     write_head(
@@ -179,8 +180,8 @@ fn write_wmi_calls(text: &mut String, calls: &[WmiCallCount]) -> fmt::Result {
     Ok(())
 }
 
-/// Writes how often an operation used a fallback, by call and code; docs/appendix-fallbacks.md lists the calls. A call has
-/// at most seventeen codes.
+/// Writes how often an operation used a fallback, by call and code; docs/appendix-fallbacks.md
+/// lists the calls. A call has at most seventeen codes.
 fn write_fallbacks(text: &mut String, fallbacks: &[FallbackCount]) -> fmt::Result {
     let help = "Uses of a fallback, by the Windows call that gave an unexpected answer and the code of the answer; \
                 docs/appendix-fallbacks.md lists the calls.";

@@ -1,8 +1,10 @@
-//! The metrics of each RPC: calls started, calls ended by status code, and durations, named as go-grpc-prometheus does.
+//! The metrics of each RPC: calls started, calls ended by status code, and durations, named as
+//! go-grpc-prometheus does.
 //!
-//! Labels are in alphabetical order, because tools that read the metrics of the Go csi-proxy search for them as text.
-//! Counting takes no lock and allocates nothing, because all RPCs are known at the start. An RPC has series only from
-//! its first call on, because most of the 139 RPCs are never called on a node.
+//! Labels are in alphabetical order, because tools that read the metrics of the Go csi-proxy search
+//! for them as text. Counting takes no lock and allocates nothing, because all RPCs are known at
+//! the start. An RPC has series only from its first call on, because most of the 139 RPCs are never
+//! called on a node.
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +65,8 @@ pub(crate) struct RpcMetrics {
     ended: [AtomicU64; CODES.len()],
     /// The queries that ended with NotFound, which is their answer.
     found_nothing: AtomicU64,
-    /// The number of calls in each bucket, without the buckets below it. The last bucket is for calls above all bounds.
+    /// The number of calls in each bucket, without the buckets below it. The last bucket is for
+    /// calls above all bounds.
     durations: [AtomicU64; BUCKETS.len() + 1],
     nanoseconds: AtomicU64,
 }
@@ -96,7 +99,8 @@ impl RpcMetrics {
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// Notes that the call which has just ended with NotFound did not fail: it queried whether something exists.
+    /// Notes that the call which has just ended with NotFound did not fail: it queried whether
+    /// something exists.
     pub(crate) fn was_answered(&self) {
         self.found_nothing.fetch_add(1, Ordering::Relaxed);
     }
@@ -123,7 +127,8 @@ impl RpcMetrics {
         self.nanoseconds.load(Ordering::Relaxed).checked_div(ended).map(Duration::from_nanos)
     }
 
-    /// Returns the lowest bucket bound that `percent` of the calls do not exceed, if such a bound exists.
+    /// Returns the lowest bucket bound that `percent` of the calls do not exceed, if such a bound
+    /// exists.
     pub(crate) fn quantile_bound(&self, percent: u64) -> Option<Duration> {
         let counts = self.durations.each_ref().map(|count| count.load(Ordering::Relaxed));
         let all: u64 = counts.iter().sum();

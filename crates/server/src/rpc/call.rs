@@ -1,4 +1,5 @@
-//! One call: its number, its deadline, its entries in the log and in the metrics, and its status after a panic.
+//! One call: its number, its deadline, its entries in the log and in the metrics, and its status
+//! after a panic.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -62,8 +63,8 @@ pub(crate) fn answer(
     let encoding = message::check_encoding(request.headers());
     // The call does not keep its headers, which may be 16 KiB.
     let mut body = request.into_body();
-    // Each future below borrows what this one owns. A future that owns its arguments has room for them twice, and tokio moves
-    // this one several times.
+    // Each future below borrows what this one owns. A future that owns its arguments has room for
+    // them twice, and tokio moves this one several times.
     let answer = async move {
         let outcome = {
             let mut outcome = pin!(call.outcome(&mut body, encoding));
@@ -82,7 +83,8 @@ pub(crate) fn answer(
     answer.instrument(span)
 }
 
-/// Turns a panic of the handler into an error. The future that panicked is dropped and not polled again.
+/// Turns a panic of the handler into an error. The future that panicked is dropped and not polled
+/// again.
 async fn catch_panics(mut handler: HandlerFuture<'_>) -> Outcome {
     poll_fn(move |cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx)));
@@ -92,7 +94,8 @@ async fn catch_panics(mut handler: HandlerFuture<'_>) -> Outcome {
     .await
 }
 
-/// Returns how long the caller waits, from the value of the header `grpc-timeout`: up to eight digits and a unit.
+/// Returns how long the caller waits, from the value of the header `grpc-timeout`: up to eight
+/// digits and a unit.
 fn timeout(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -110,11 +113,12 @@ fn timeout(text: &str) -> Option<Duration> {
     }
 }
 
-/// A client starts its clock before the daemon does, and so it may cancel a call this long before the deadline of the daemon.
-/// Such a cancellation counts as DeadlineExceeded.
+/// A client starts its clock before the daemon does, and so it may cancel a call this long before
+/// the deadline of the daemon. Such a cancellation counts as DeadlineExceeded.
 const EARLY: Duration = Duration::from_millis(500);
 
-/// The record of a call in the metrics and the log. It is dropped before its end if the process stops.
+/// The record of a call in the metrics and the log. It is dropped before its end if the process
+/// stops.
 struct CallRecord {
     call: Call,
     began: Instant,
@@ -167,8 +171,8 @@ impl CallRecord {
         Ok((message, CallGuard { _in_flight: in_flight, _memory: memory }))
     }
 
-    /// Returns the status of a call whose deadline has passed. It names the object if the call still has a slot, and so a
-    /// request of the executor.
+    /// Returns the status of a call whose deadline has passed. It names the object if the call
+    /// still has a slot, and so a request of the executor.
     fn deadline_exceeded(&self, time: Duration) -> Status {
         let description = self.peer.state.executor.description(self.call.number);
         let object = description.map(|description| format!("cannot {description}: ")).unwrap_or_default();
@@ -190,7 +194,8 @@ impl CallRecord {
         }
     }
 
-    /// Counts and logs the outcome. Returns the message of the response, or the headers of a response without a message.
+    /// Counts and logs the outcome. Returns the message of the response, or the headers of a
+    /// response without a message.
     fn end(mut self, outcome: Result<(Bytes, CallGuard), Status>) -> Result<(Bytes, CallGuard), HeaderMap> {
         self.has_ended = true;
         match outcome {
@@ -213,7 +218,8 @@ impl CallRecord {
     fn fail(&self, status: &Status) {
         let (code, message, duration) = (status.code(), status.message(), self.began.elapsed());
         self.rpc.metrics.ended(code, duration);
-        // Drivers and csi-proxyctl query whether an object exists. NotFound is the answer then, not a failure.
+        // Drivers and csi-proxyctl query whether an object exists. NotFound is the answer then, not
+        // a failure.
         if self.rpc.handler.is_query && code == Code::NotFound {
             self.rpc.metrics.was_answered();
             tracing::debug!(?code, seconds = duration.as_secs_f64(), "{message}");
@@ -232,7 +238,8 @@ impl Drop for CallRecord {
     }
 }
 
-/// Logs a failure at the level that fits its code. Requests are not logged, because some contain secrets.
+/// Logs a failure at the level that fits its code. Requests are not logged, because some contain
+/// secrets.
 fn log_failure(status: &Status, duration: Duration) {
     let (code, message, seconds) = (status.code(), status.message(), duration.as_secs_f64());
     match code {
@@ -241,7 +248,8 @@ fn log_failure(status: &Status, duration: Duration) {
         Code::NotFound | Code::Cancelled | Code::AlreadyExists | Code::InvalidArgument => {
             tracing::info!(?code, seconds, "{message}");
         }
-        // The log limits the lines of each statement, and refusals must not compete with other failures.
+        // The log limits the lines of each statement, and refusals must not compete with other
+        // failures.
         Code::PermissionDenied => tracing::warn!(?code, seconds, "{message}"),
         _ => tracing::warn!(?code, seconds, "{message}"),
     }

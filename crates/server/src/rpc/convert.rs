@@ -6,7 +6,8 @@ use std::num::TryFromIntError;
 
 use storage_ops::{Config, HostPath, Operation, OperationError, OperationResult, Secret};
 
-/// Maximum length of a text that has no specific type, such as a user name, in bytes. Windows' own limits are lower.
+/// Maximum length of a text that has no specific type, such as a user name, in bytes. Windows' own
+/// limits are lower.
 const MAX_TEXT: usize = 1024;
 
 /// A request message.
@@ -20,7 +21,8 @@ pub(crate) trait IntoOperation: Send + 'static {
 
 /// The result of an operation that the response message `M` can report.
 pub(crate) trait IntoResponse<M> {
-    /// Builds the message. Sizes are unsigned in Windows and signed on the wire; a size above `i64::MAX` is an error.
+    /// Builds the message. Sizes are unsigned in Windows and signed on the wire; a size above
+    /// `i64::MAX` is an error.
     fn into_response(self) -> Result<M, TryFromIntError>;
 }
 

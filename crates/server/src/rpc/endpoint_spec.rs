@@ -9,13 +9,14 @@ use api::{GROUP_VERSIONS, Group, GroupVersion};
 pub enum EndpointSpec {
     /// One version of one group.
     GroupVersion(&'static GroupVersion),
-    /// This version of each of these groups that has it. The first manifests of CSI drivers mount such a pipe.
+    /// This version of each of these groups that has it. The first manifests of CSI drivers mount
+    /// such a pipe.
     Groupless(&'static str, Vec<Group>),
 }
 
 impl EndpointSpec {
-    /// Returns the endpoints of all versions of `groups` and, if `groupless`, one endpoint for each version that one of
-    /// these groups has.
+    /// Returns the endpoints of all versions of `groups` and, if `groupless`, one endpoint for each
+    /// version that one of these groups has.
     pub fn of(groups: &[Group], groupless: bool) -> Vec<Self> {
         let rows = || GROUP_VERSIONS.iter().filter(|row| groups.contains(&row.group));
         let versions: BTreeSet<_> = rows().filter(|_| groupless).map(|row| row.version).collect();

@@ -1,7 +1,7 @@
 //! The handlers of RPCs: decode the request, run its operation, encode the response.
 //!
-//! The handlers are made from the list of all RPCs in the crate `api`. The conversions of the messages are in the file of
-//! the group.
+//! The handlers are made from the list of all RPCs in the crate `api`. The conversions of the
+//! messages are in the file of the group.
 
 use std::pin::Pin;
 
@@ -25,8 +25,8 @@ pub(crate) type Handler = for<'a> fn(&'a ServerState, &'a InFlightCall, Call, By
 
 pub(crate) type HandlerFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
-/// Returns the status of a failed operation. `storage_ops` decides the code: by the Windows code in general, and in an operation
-/// that knows more about the failure.
+/// Returns the status of a failed operation. `storage_ops` decides the code: by the Windows code in
+/// general, and in an operation that knows more about the failure.
 fn status(error: &Error) -> Status {
     Status::new(error.kind().grpc_code().into(), error.to_string())
 }
@@ -93,7 +93,8 @@ macro_rules! handlers {
 
 api::for_each_rpc!(handlers);
 
-/// Returns the handlers of the RPCs of the group-version at this place in `GROUP_VERSIONS`, in the order of its `rpcs`.
+/// Returns the handlers of the RPCs of the group-version at this place in `GROUP_VERSIONS`, in the
+/// order of its `rpcs`.
 pub(crate) fn of_row(row: usize) -> &'static [RpcHandler] {
     HANDLERS[row]
 }

@@ -48,7 +48,8 @@ async fn try_answer(peer: &Peer, request: Request<RecvStream>, response: &mut Re
             message::send(message::encode(&health)?, guard, response);
         }
         Some("/Watch") => {
-            // A watch lasts until its client cancels it, so it must not protect its connection from eviction.
+            // A watch lasts until its client cancels it, so it must not protect its connection from
+            // eviction.
             let watch = peer.state.begin_health_watch();
             let _watch =
                 watch.ok_or_else(|| Status::unavailable("too many watches of the health service; use Check"))?;

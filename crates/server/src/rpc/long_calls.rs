@@ -1,7 +1,8 @@
 //! Logs calls that take long.
 //!
-//! A call is logged when it ends and, with `-v=2`, when it begins. A call that hangs would leave no line, so it is also
-//! logged while it is in progress: after ten seconds, and then ever more rarely.
+//! A call is logged when it ends and, with `-v=2`, when it begins. A call that hangs would leave no
+//! line, so it is also logged while it is in progress: after ten seconds, and then ever more
+//! rarely.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,8 +15,8 @@ use crate::server_state::ServerState;
 /// How often to look for calls that take long.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// The ages at which a call is reported. From the last age on, it is reported again each time that this much time has
-/// passed.
+/// The ages at which a call is reported. From the last age on, it is reported again each time that
+/// this much time has passed.
 const AGES: [Duration; 4] =
     [Duration::from_secs(10), Duration::from_mins(1), Duration::from_mins(10), Duration::from_hours(1)];
 

@@ -1,4 +1,5 @@
-//! gRPC messages on the wire: each has a prefix of five bytes, a flag for compression and its length.
+//! gRPC messages on the wire: each has a prefix of five bytes, a flag for compression and its
+//! length.
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
@@ -44,8 +45,8 @@ pub(crate) fn decode<M: Message + Default>(mut body: Bytes) -> Result<M, Status>
     first.ok_or_else(|| invalid("the request has no message"))
 }
 
-/// Returns the error of an invalid request. gRPC libraries answer with Internal; this server uses InvalidArgument, so
-/// that a client's mistake does not look like a defect of the server.
+/// Returns the error of an invalid request. gRPC libraries answer with Internal; this server uses
+/// InvalidArgument, so that a client's mistake does not look like a defect of the server.
 fn invalid(message: impl Into<String>) -> Status {
     Status::invalid_argument(message)
 }

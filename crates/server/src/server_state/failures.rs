@@ -1,5 +1,5 @@
-//! The last failures, for the status: one for each RPC and code, so that a flood of one failure leaves the others
-//! listed.
+//! The last failures, for the status: one for each RPC and code, so that a flood of one failure
+//! leaves the others listed.
 //!
 //! NotFound from a query is not listed, because it is the answer to the query.
 

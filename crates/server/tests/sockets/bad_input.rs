@@ -56,7 +56,8 @@ static STRINGS: LazyLock<Vec<String>> = LazyLock::new(|| {
     all
 });
 
-/// The required code of the answer. `None`: the value is valid for this field, or is refused for another reason than its form.
+/// The required code of the answer. `None`: the value is valid for this field, or is refused for
+/// another reason than its form.
 type Expected = Option<Code>;
 
 /// Returns the required answer if `field` of the RPC `rpc` is `text`.

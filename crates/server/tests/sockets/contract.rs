@@ -1,4 +1,5 @@
-//! The contract of calls: which calls wait for each other, what continues without its caller, what old versions return.
+//! The contract of calls: which calls wait for each other, what continues without its caller, what
+//! old versions return.
 
 use std::ops::Deref;
 use std::panic::resume_unwind;

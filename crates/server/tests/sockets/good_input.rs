@@ -1,6 +1,8 @@
-//! For each RPC of each group-version, a request that must succeed, and fields that its response must have.
+//! For each RPC of each group-version, a request that must succeed, and fields that its response
+//! must have.
 //!
-//! The requests of a group-version are sent in order to one node, so that later ones depend on earlier ones.
+//! The requests of a group-version are sent in order to one node, so that later ones depend on
+//! earlier ones.
 
 use api::{Group, GroupVersion};
 use os_sim::Sim;

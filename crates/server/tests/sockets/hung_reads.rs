@@ -17,7 +17,8 @@ use super::good_input;
 
 const HUNG: &str = r"C:\var\lib\kubelet\hung";
 
-/// Blocks each call that opens an object with `hung` in its path, until it is released. Counts the calls that are blocked.
+/// Blocks each call that opens an object with `hung` in its path, until it is released. Counts the
+/// calls that are blocked.
 #[derive(Clone, Default)]
 struct Hang(Arc<(Mutex<Blocked>, Condvar)>);
 
@@ -85,7 +86,8 @@ fn a_read_that_hangs_delays_no_other_call() {
             };
             timeout(HANG_TIMEOUT, others).await.unwrap_or_else(|_| panic!("no answer while {count} reads hang"));
         }
-        // One more has a thread of a pool, and so its deadline ends it. It has begun no change that could continue.
+        // One more has a thread of a pool, and so its deadline ends it. It has begun no change that
+        // could continue.
         let mut client = FilesystemClient::new(daemon.channel("csi-proxy-filesystem-v1").await);
         let mut with_deadline = tonic::Request::new(request(HUNG));
         with_deadline.set_timeout(Duration::from_millis(200));

@@ -308,8 +308,8 @@ async fn a_connection_whose_client_reads_no_response_is_closed_and_holds_no_slot
     metric(&daemon, r#"csi_proxy_calls{state="running"} 0"#).await;
 }
 
-/// Errors are responses without a message. HTTP/2 stops to read requests when it cannot write, and the keepalive ends
-/// the connection.
+/// Errors are responses without a message. HTTP/2 stops to read requests when it cannot write, and
+/// the keepalive ends the connection.
 #[tokio::test(start_paused = true)]
 async fn a_connection_whose_client_reads_no_error_is_closed() {
     let daemon = Daemon::on(&good_input::node());

@@ -19,7 +19,8 @@ use super::daemon::{Daemon, HANG_TIMEOUT, Setup, until};
 /// More than a pool has threads.
 const MANY: usize = 24;
 
-/// A node with [`MANY`] volumes to format and as many file servers that answer after 30 s, with its clock stopped.
+/// A node with [`MANY`] volumes to format and as many file servers that answer after 30 s, with its
+/// clock stopped.
 fn node() -> Stopped {
     let mut node = String::new();
     for number in 1..=MANY {

@@ -1,5 +1,5 @@
-//! The tests share a [`daemon`] with its [`channels`], a client that writes HTTP/2 [`frames`] itself ([`unusual_calls`]
-//! too), and requests ([`good_input`]).
+//! The tests share a [`daemon`] with its [`channels`], a client that writes HTTP/2 [`frames`]
+//! itself ([`unusual_calls`] too), and requests ([`good_input`]).
 
 mod bad_input;
 mod channels;

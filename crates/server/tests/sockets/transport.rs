@@ -281,7 +281,8 @@ async fn a_group_that_is_left_out_has_no_endpoint_and_is_in_no_other_one() {
     assert!(path_exists(&daemon).await);
 }
 
-/// Calls the server 200 times through Python's gRPC, which has another HTTP/2 implementation than Go and this server.
+/// Calls the server 200 times through Python's gRPC, which has another HTTP/2 implementation than
+/// Go and this server.
 async fn python_calls(python: &str, socket: PathBuf, authority: &[u8], path: &str) -> String {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../verify/python-client/calls.py");
     let mut command = Command::new(python);

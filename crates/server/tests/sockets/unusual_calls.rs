@@ -7,7 +7,8 @@ use super::frames::{Client, DATA, GOAWAY, HEADERS, RST_STREAM, frame};
 pub(crate) const PING: u8 = 6;
 
 impl Client {
-    /// Sends the headers of a call and the first `bytes` bytes of a message that declares `length` bytes.
+    /// Sends the headers of a call and the first `bytes` bytes of a message that declares `length`
+    /// bytes.
     pub(crate) async fn begin_message(&mut self, path: &str, length: u32, bytes: usize) -> u32 {
         let stream = self.begin(path).await;
         let body = [&[0][..], &length.to_be_bytes(), &vec![0; bytes]].concat();

@@ -1,5 +1,5 @@
-//! The storage work of a CSI driver in a HostProcess container. Such a driver has the rights of the node, so it links the
-//! storage operations, and needs neither csi-proxy nor its pipes.
+//! The storage work of a CSI driver in a HostProcess container. Such a driver has the rights of the
+//! node, so it links the storage operations, and needs neither csi-proxy nor its pipes.
 //!
 //! On Windows it needs the rights of an administrator, and changes a real disk:
 //!

@@ -19,7 +19,8 @@ where
     if filled < size_of::<T>() { Err(OsError::INSUFFICIENT_BUFFER) } else { Ok(answer) }
 }
 
-/// Sends `code` and returns the answer. Doubles the buffer, which begins with `first` bytes, until the answer fits.
+/// Sends `code` and returns the answer. Doubles the buffer, which begins with `first` bytes, until
+/// the answer fits.
 pub(crate) fn control_grown(handle: &dyn Handle, code: ControlCode, input: &[u8], first: usize) -> OsResult<Vec<u8>> {
     let mut buffer = vec![0; first];
     loop {
@@ -69,7 +70,8 @@ pub(crate) fn at<T: FromBytes + KnownLayout + Immutable>(buffer: &[u8], offset: 
     T::read_from_prefix(buffer.get(offset..)?).ok().map(|(value, _)| value)
 }
 
-/// Returns the UTF-16 text in `length` bytes at `offset` of `buffer`, or `None` if the buffer is too short.
+/// Returns the UTF-16 text in `length` bytes at `offset` of `buffer`, or `None` if the buffer is
+/// too short.
 pub(crate) fn units_at(buffer: &[u8], offset: usize, length: usize) -> Option<os::U16String> {
     let bytes = buffer.get(offset..offset.checked_add(length)?)?;
     let units = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));

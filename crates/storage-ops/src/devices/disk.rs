@@ -36,14 +36,16 @@ impl Disk {
         Self::from_handle(number, handle)
     }
 
-    /// Opens the disk `number` for reading or, if Windows denies that, for queries. Microsoft documents that the partition
-    /// table needs the right to read, which its control code does not ask for.
+    /// Opens the disk `number` for reading or, if Windows denies that, for queries. Microsoft
+    /// documents that the partition table needs the right to read, which its control code does not
+    /// ask for.
     pub(crate) fn open_for_read(os: &dyn Os, number: DiskNumber) -> OperationResult<Self> {
         Self::open(os, number, Access::GENERIC_READ).or_else(|_| Self::open(os, number, Access::empty()))
     }
 
-    /// Opens the disk so that it keeps its number, for queries that need no right to its data. While the storage provider
-    /// changes a disk, no other handle is open: a handle with rights to the data may be in its way.
+    /// Opens the disk so that it keeps its number, for queries that need no right to its data.
+    /// While the storage provider changes a disk, no other handle is open: a handle with rights to
+    /// the data may be in its way.
     pub(crate) fn hold(os: &dyn Os, number: DiskNumber) -> OperationResult<Self> {
         Self::open(os, number, Access::empty())
     }
@@ -72,8 +74,8 @@ impl Disk {
     /// Queries the size in bytes.
     pub(crate) fn size(&self) -> OsResult<u64> {
         let before = self.known_size();
-        // A driver above that of the disk may have kept the size from before the disk grew. If the update fails, that
-        // size is still returned.
+        // A driver above that of the disk may have kept the size from before the disk grew. If the
+        // update fails, that size is still returned.
         let after = match self.update() {
             Err(code) if ErrorClass::DeviceRemoved.contains(code) => return Err(code),
             _ => self.known_size(),
@@ -125,7 +127,8 @@ impl Disk {
         Ok(self.attributes()? & DiskAttributes::OFFLINE != 0)
     }
 
-    /// Sets the attributes in `mask` to those in `attributes`, persistently. Opens the same disk again for that.
+    /// Sets the attributes in `mask` to those in `attributes`, persistently. Opens the same disk
+    /// again for that.
     pub(crate) fn set_attributes(&self, os: &dyn Os, attributes: u64, mask: u64) -> OperationResult<()> {
         let writer = Self::open(os, self.number, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
         self.check_number()?;
@@ -137,7 +140,8 @@ impl Disk {
             let request = set_request(version, attributes, mask);
             buffer::send(&*self.handle, ControlCode::DISK_SET_DISK_ATTRIBUTES, request.as_bytes())
         };
-        // Microsoft documents the size of `GET_DISK_ATTRIBUTES`; shipped programs pass that of `SET_DISK_ATTRIBUTES`.
+        // Microsoft documents the size of `GET_DISK_ATTRIBUTES`; shipped programs pass that of
+        // `SET_DISK_ATTRIBUTES`.
         match send(size_of::<SetDiskAttributes>()) {
             Err(OsError::INVALID_PARAMETER) => send(size_of::<DiskAttributes>())?,
             outcome => outcome?,
@@ -163,8 +167,8 @@ pub(crate) fn device_number(handle: &dyn Handle) -> OsResult<Option<DiskNumber>>
     buffer::control(handle, ControlCode::STORAGE_GET_DEVICE_NUMBER, &[]).map(disk_number)
 }
 
-/// Returns the number of a disk; `None` for another kind of device. The number of a disk that is a member of a storage pool
-/// or of a multipath device is `u32::MAX`.
+/// Returns the number of a disk; `None` for another kind of device. The number of a disk that is a
+/// member of a storage pool or of a multipath device is `u32::MAX`.
 fn disk_number(device: StorageDeviceNumber) -> Option<DiskNumber> {
     let is_disk = device.device_type == DEVICE_TYPE_DISK && device.device_number != u32::MAX;
     is_disk.then_some(DiskNumber(device.device_number))

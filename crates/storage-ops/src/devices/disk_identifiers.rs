@@ -13,20 +13,22 @@ use crate::error_class::ErrorClass;
 /// The size of the first buffer, which holds any usual descriptor.
 const DESCRIPTOR_SIZE: usize = 4096;
 
-/// Returns the page 83 identifier of the disk behind `handle`: the first one that identifies the device itself, as
-/// ASCII text or, if it is binary, in lower-case hex. Empty if the disk has none; never all spaces.
+/// Returns the page 83 identifier of the disk behind `handle`: the first one that identifies the
+/// device itself, as ASCII text or, if it is binary, in lower-case hex. Empty if the disk has none;
+/// never all spaces.
 pub(crate) fn page83(handle: &dyn Handle) -> OsResult<String> {
     let found = decoded(handle, StoragePropertyQuery::DEVICE_ID, parse_page83);
     found.map(Option::unwrap_or_default).or_else(none_if_unsupported)
 }
 
-/// Returns the serial number of the disk behind `handle` as Windows reports it, untrimmed. Empty if the disk has none. A
-/// device without the property fails.
+/// Returns the serial number of the disk behind `handle` as Windows reports it, untrimmed. Empty if
+/// the disk has none. A device without the property fails.
 pub(crate) fn serial(handle: &dyn Handle) -> OsResult<String> {
     decoded(handle, StoragePropertyQuery::DEVICE, parse_serial).map(Option::unwrap_or_default)
 }
 
-/// Returns whether the disk behind `handle` is known to be a mounted file, such as the scratch space of a container.
+/// Returns whether the disk behind `handle` is known to be a mounted file, such as the scratch
+/// space of a container.
 pub(crate) fn is_file_backed(handle: &dyn Handle) -> bool {
     let bus = |descriptor: &[u8]| buffer::at::<StorageDeviceDescriptor>(descriptor, 0).map(|head| head.bus_type);
     decoded(handle, StoragePropertyQuery::DEVICE, bus) == Ok(Some(BusType::FILE_BACKED_VIRTUAL.0))
@@ -47,8 +49,8 @@ fn decoded<T>(handle: &dyn Handle, property_id: u32, decode: fn(&[u8]) -> Option
         let size = answer.len();
         let filled = handle.control(ControlCode::STORAGE_QUERY_PROPERTY, query.as_bytes(), answer)?;
         let answer = &answer[..filled.min(size)];
-        // If the buffer is too small, Windows fills it with the first bytes of the descriptor; the header has the full
-        // size.
+        // If the buffer is too small, Windows fills it with the first bytes of the descriptor; the
+        // header has the full size.
         let whole = buffer::at::<StorageDescriptorHead>(answer, 0).map_or(0, |head| head.size);
         match usize::try_from(whole) {
             Ok(whole) if whole > size && whole <= buffer::MAX_SIZE => large = vec![0; whole],

@@ -21,8 +21,8 @@ pub(crate) enum FileSystem {
     Named(String),
 }
 
-/// Searches the first sectors of a volume, or of a disk, for the signature of a file system or container, and returns its
-/// name.
+/// Searches the first sectors of a volume, or of a disk, for the signature of a file system or
+/// container, and returns its name.
 pub(crate) fn signature_on(device: &dyn Handle) -> OsResult<Option<&'static str>> {
     let mut block = vec![0; signatures::BLOCK];
     for offset in signatures::BLOCKS {
@@ -58,7 +58,8 @@ pub(crate) fn probe(volume: &dyn Handle) -> OsResult<()> {
     volume.read(0, &mut [0; signatures::BLOCK]).map(drop)
 }
 
-/// Returns whether the first sectors of a disk, where a partition table begins, hold nothing but zeros.
+/// Returns whether the first sectors of a disk, where a partition table begins, hold nothing but
+/// zeros.
 pub(crate) fn is_blank(disk: &dyn Handle) -> OsResult<bool> {
     let mut block = vec![0; signatures::BLOCK];
     let read = disk.read(0, &mut block)?;
@@ -80,7 +81,8 @@ pub(crate) fn name_of(handle: &dyn Handle) -> OsResult<Option<String>> {
     Ok((!name.is_empty() && name != "RAW").then_some(name))
 }
 
-/// Returns whether files and directories of the file system of `handle` can have reparse points, and so be links.
+/// Returns whether files and directories of the file system of `handle` can have reparse points,
+/// and so be links.
 pub(crate) fn has_reparse_points(handle: &dyn Handle) -> OsResult<bool> {
     let mut answer = [0; FsAttributeInformation::NAME_OFFSET + 64];
     let filled = handle.query_fs(FsInfo::Attribute, &mut answer)?;
@@ -97,8 +99,8 @@ pub(crate) fn full_size(handle: &dyn Handle) -> OsResult<FsFullSizeInformation> 
 
 /// Returns whether Windows recognizes a file system on a volume that it has not mounted.
 ///
-/// Errors: only those that say that the volume cannot be read. No page says what Windows answers for a volume without the
-/// structure that the request reads; the answer may be an empty name.
+/// Errors: only those that say that the volume cannot be read. No page says what Windows answers
+/// for a volume without the structure that the request reads; the answer may be an empty name.
 pub(crate) fn is_recognized(handle: &dyn Handle) -> OsResult<bool> {
     let mut recognized = [0; 16];
     match handle.control(ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, &[], &mut recognized) {

@@ -75,7 +75,8 @@ pub(crate) struct PartitionTable {
 pub(crate) enum TableStyle {
     /// The disk has no partition table.
     Raw,
-    /// An MBR without partitions and without a signature. A driver may report a disk without a partition table like that.
+    /// An MBR without partitions and without a signature. A driver may report a disk without a
+    /// partition table like that.
     BlankMbr,
     Mbr,
     Gpt,
@@ -92,7 +93,8 @@ impl PartitionTable {
         self.partitions.iter().any(|partition| partition.kind != PartitionKind::Reserved)
     }
 
-    /// Returns whether the volume at `offset` is on the partition `number`, or on any partition if `number` is 0.
+    /// Returns whether the volume at `offset` is on the partition `number`, or on any partition if
+    /// `number` is 0.
     pub(crate) fn holds(&self, number: u32, offset: u64) -> bool {
         if self.style == TableStyle::Raw {
             // The whole disk may be one volume.
@@ -150,7 +152,8 @@ mod tests {
         PartitionTable::parse(&[head.as_bytes(), entries.as_bytes()].concat())
     }
 
-    /// Returns the partition `number`, which begins at that many mebibytes and is one mebibyte long.
+    /// Returns the partition `number`, which begins at that many mebibytes and is one mebibyte
+    /// long.
     fn entry(number: u32, partition_type: [u8; 16]) -> PartitionEntry {
         let (offset, length) = (i64::from(number) << 20, 1 << 20);
         PartitionEntry { partition_type, ..gpt_entry(number, Uuid::nil(), Uuid::nil(), offset, length) }

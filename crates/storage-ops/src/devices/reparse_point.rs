@@ -16,7 +16,8 @@ const MAX_SIZE: usize = 16 * 1024;
 /// The bit of tags whose files stand for another file or directory: links and mount points.
 const NAME_SURROGATE: u32 = 0x2000_0000;
 
-/// The bit of tags whose directories have entries of their own. It is never set together with [`NAME_SURROGATE`].
+/// The bit of tags whose directories have entries of their own. It is never set together with
+/// [`NAME_SURROGATE`].
 /// <https://learn.microsoft.com/openspecs/windows_protocols/ms-fscc/c8e77b37-3909-4fe6-a4ea-2b9d423b1ee4>
 const DIRECTORY: u32 = 0x1000_0000;
 
@@ -34,8 +35,8 @@ pub(crate) enum Link {
 }
 
 impl Link {
-    /// Reads the reparse point behind `handle`, which was opened without following it. Returns `None` for an ordinary
-    /// file or directory.
+    /// Reads the reparse point behind `handle`, which was opened without following it. Returns
+    /// `None` for an ordinary file or directory.
     pub(crate) fn of(handle: &dyn Handle) -> OsResult<Option<Self>> {
         let info = buffer::attributes(handle)?;
         if info.attributes & FILE_ATTRIBUTE_REPARSE_POINT == 0 {
@@ -78,7 +79,8 @@ impl Link {
         }
     }
 
-    /// Returns the target, if it is on a volume that is named by its GUID: the volume, and the path below its root directory.
+    /// Returns the target, if it is on a volume that is named by its GUID: the volume, and the path
+    /// below its root directory.
     pub(crate) fn path_on_volume(&self) -> Option<(VolumeId, U16String)> {
         let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return None };
         let text = target.to_string().ok()?;
@@ -97,19 +99,22 @@ impl Link {
         Some(String::from_utf16_lossy(server).to_lowercase())
     }
 
-    /// Returns the target, if it is on a drive, a volume or a server. Only Windows can resolve others.
+    /// Returns the target, if it is on a drive, a volume or a server. Only Windows can resolve
+    /// others.
     ///
-    /// Any process that can write to a directory chooses the target. The name of a device or a pipe must not be opened:
-    /// Windows refuses some of them if it follows a link, but not if they are opened by name.
+    /// Any process that can write to a directory chooses the target. The name of a device or a pipe
+    /// must not be opened: Windows refuses some of them if it follows a link, but not if they are
+    /// opened by name.
     pub(crate) fn nt_target(&self) -> Option<NtPath> {
         let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return None };
         (is_local(target) || starts_with(target, UNC)).then(|| NtPath::from_win32(target))
     }
 
-    /// Returns whether the target is a pipe or mailslot of a server, which may be this node: `\\host\pipe\x`.
+    /// Returns whether the target is a pipe or mailslot of a server, which may be this node:
+    /// `\\host\pipe\x`.
     ///
-    /// Unlike a pipe that is opened by its local name, it may not be opened even by Windows following the link: csi-proxy
-    /// would log on to the server as `LocalSystem`.
+    /// Unlike a pipe that is opened by its local name, it may not be opened even by Windows
+    /// following the link: csi-proxy would log on to the server as `LocalSystem`.
     pub(crate) fn leads_to_pipe(&self) -> bool {
         const SHARES: [&str; 3] = ["pipe", "ipc$", "mailslot"];
         let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return false };
@@ -128,14 +133,14 @@ impl Link {
         HostPath::parse(target.to_string().ok()?.strip_prefix(r"\??\")?).ok()
     }
 
-    /// Returns the target, if it is a path on a drive that means the same to Windows and as a [`HostPath`]: each of its
-    /// components is one of a file, and it does not end with a backslash.
+    /// Returns the target, if it is a path on a drive that means the same to Windows and as a
+    /// [`HostPath`]: each of its components is one of a file, and it does not end with a backslash.
     pub(crate) fn plain_host_path(&self) -> Option<HostPath> {
         self.host_path().filter(|path| self.nt_target() == Some(path.to_nt()))
     }
 
-    /// Returns whether the target is, or may be, on a server: whether it is not on a drive or a volume. A relative target
-    /// may lead through other links.
+    /// Returns whether the target is, or may be, on a server: whether it is not on a drive or a
+    /// volume. A relative target may lead through other links.
     pub(crate) fn is_remote(&self) -> bool {
         if matches!(self, Self::Relative(_)) {
             return true;
@@ -147,8 +152,9 @@ impl Link {
 
 /// Returns whether the target of a link is on a drive or a volume.
 ///
-/// A drive is not examined further. LocalSystem sees only global drive letters, and only LocalSystem can map one of them to
-/// a share; what other accounts map belongs to their logon sessions.
+/// A drive is not examined further. LocalSystem sees only global drive letters, and only
+/// LocalSystem can map one of them to a share; what other accounts map belongs to their logon
+/// sessions.
 /// <https://learn.microsoft.com/windows-hardware/drivers/kernel/local-and-global-ms-dos-device-names>
 /// <https://learn.microsoft.com/windows/win32/fileio/defining-an-ms-dos-device-name>
 fn is_local(target: &U16Str) -> bool {
@@ -159,7 +165,8 @@ fn is_local(target: &U16Str) -> bool {
 /// The beginning of the name of a directory on a server, in the namespace of the NT object manager.
 const UNC: &str = r"\??\UNC\";
 
-/// Returns the target of a link as Win32 programs show it: `C:\...` and `\\host\share\...` for names below `\??\`.
+/// Returns the target of a link as Win32 programs show it: `C:\...` and `\\host\share\...` for
+/// names below `\??\`.
 pub(crate) fn win32_name(target: &U16Str) -> String {
     let name = target.to_string_lossy();
     match (name.strip_prefix(r"\??\UNC\"), name.strip_prefix(r"\??\Volume{"), name.strip_prefix(r"\??\")) {
@@ -170,14 +177,15 @@ pub(crate) fn win32_name(target: &U16Str) -> String {
     }
 }
 
-/// Returns whether a reparse point with these attributes and this tag stands for another file or directory. Others, such
-/// as the placeholders of cloud storage, have entries of their own if they are directories.
+/// Returns whether a reparse point with these attributes and this tag stands for another file or
+/// directory. Others, such as the placeholders of cloud storage, have entries of their own if they
+/// are directories.
 pub(crate) fn is_surrogate(info: FileAttributeTagInfo) -> bool {
     info.attributes & FILE_ATTRIBUTE_REPARSE_POINT != 0 && info.reparse_tag & NAME_SURROGATE != 0
 }
 
-/// Returns whether a directory with these attributes and this tag has entries of its own, as Windows decides if a path leads
-/// through it: it has no reparse point, or one whose tag says so.
+/// Returns whether a directory with these attributes and this tag has entries of its own, as
+/// Windows decides if a path leads through it: it has no reparse point, or one whose tag says so.
 pub(crate) fn has_own_entries(info: FileAttributeTagInfo) -> bool {
     let is_plain = info.attributes & FILE_ATTRIBUTE_REPARSE_POINT == 0;
     is_plain || info.reparse_tag & (DIRECTORY | NAME_SURROGATE) == DIRECTORY
@@ -193,8 +201,8 @@ fn upper(unit: u16) -> u16 {
     u8::try_from(unit).map_or(unit, |byte| byte.to_ascii_uppercase().into())
 }
 
-/// Makes the empty file or directory behind `handle` a symbolic link to the NT path `substitute` with the print name
-/// `print`.
+/// Makes the empty file or directory behind `handle` a symbolic link to the NT path `substitute`
+/// with the print name `print`.
 ///
 /// Errors: `FILENAME_EXCED_RANGE` if the names do not fit into a reparse point.
 pub(crate) fn set_symlink(handle: &dyn Handle, substitute: &U16Str, print: &U16Str) -> OsResult<()> {

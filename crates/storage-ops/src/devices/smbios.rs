@@ -29,7 +29,8 @@ pub(crate) fn read_serial(os: &dyn Os) -> OsResult<Option<String>> {
     Ok(None)
 }
 
-/// Returns the serial number, verbatim; `None` if there is no serial number or the table is malformed.
+/// Returns the serial number, verbatim; `None` if there is no serial number or the table is
+/// malformed.
 pub(crate) fn serial(raw: &[u8]) -> Option<String> {
     let head: RawSmbios = buffer::at(raw, 0)?;
     let table = raw.get(size_of::<RawSmbios>()..)?;

@@ -66,7 +66,8 @@ pub(crate) fn disk_of(os: &dyn Os, volume: VolumeId) -> OperationResult<DiskNumb
     Ok(DiskNumber(only(&extents_of(os, volume)?)?.disk_number))
 }
 
-/// Writes the cache of `volume` to its disk (`FlushFileBuffers`). A write-protected volume has nothing to write.
+/// Writes the cache of `volume` to its disk (`FlushFileBuffers`). A write-protected volume has
+/// nothing to write.
 pub(crate) fn flush(os: &dyn Os, volume: VolumeId) -> OperationResult<()> {
     let flushed = open(os, volume, &OPEN_FOR_CHANGE).and_then(|handle| Ok(handle.flush()?));
     match flushed {

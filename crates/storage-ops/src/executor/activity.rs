@@ -10,8 +10,8 @@ use crate::scheduling::worker_pools::PoolUse;
 use crate::scheduling::{LockKey, PoolKind};
 use crate::sync::lock;
 
-/// The activity of an executor at one moment. The parts are read one after the other, so they may contradict each
-/// other.
+/// The activity of an executor at one moment. The parts are read one after the other, so they may
+/// contradict each other.
 #[derive(Clone, Debug)]
 pub struct Activity {
     /// The requests in progress, in the order of their arrival.
@@ -29,10 +29,11 @@ pub struct ActiveRequest {
     pub call: Option<Call>,
     /// The name of the operation.
     pub operation: &'static str,
-    /// The operation with its object, as it follows "cannot" in errors. It contains neither a secret nor a user name.
+    /// The operation with its object, as it follows "cannot" in errors. It contains neither a
+    /// secret nor a user name.
     pub description: String,
-    /// Whether a caller waits for the result. Without a caller, an operation that has begun a change runs to its end, and a
-    /// read that has a thread runs until Windows answers.
+    /// Whether a caller waits for the result. Without a caller, an operation that has begun a
+    /// change runs to its end, and a read that has a thread runs until Windows answers.
     pub has_caller: bool,
     /// What the request does.
     pub state: RequestState,
@@ -48,9 +49,11 @@ pub enum RequestState {
     WaitingForLock(LockKey),
     /// The request waits for a thread of a pool: in words, for what.
     WaitingForThread(String),
-    /// The request runs on a thread of this pool or, if it reads local files, on a thread of the runtime.
+    /// The request runs on a thread of this pool or, if it reads local files, on a thread of the
+    /// runtime.
     Running(PoolKind),
-    /// The request waits for the result of an equal request that it has joined: the number of the call of that request.
+    /// The request waits for the result of an equal request that it has joined: the number of the
+    /// call of that request.
     Joined(Option<u64>),
 }
 
@@ -105,13 +108,14 @@ impl Executor {
         Activity {
             requests: requests.iter().map(active).collect(),
             pools: self.pools.in_use(),
-            // The directories above a locked path are locked too, but with shared locks, which nobody has to wait for.
+            // The directories above a locked path are locked too, but with shared locks, which
+            // nobody has to wait for.
             locks: keys.iter().filter(|key| key.is_exclusive || !key.waiting.is_empty()).map(lock).collect(),
         }
     }
 
-    /// Returns the description of the operation that a call has requested, if it is in progress. Unlike [`Self::activity`],
-    /// this is cheap if many calls are in progress.
+    /// Returns the description of the operation that a call has requested, if it is in progress.
+    /// Unlike [`Self::activity`], this is cheap if many calls are in progress.
     pub fn description(&self, call: u64) -> Option<String> {
         self.requests.of_call(call).map(|work| work.describe())
     }

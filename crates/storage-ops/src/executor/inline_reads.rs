@@ -1,8 +1,9 @@
 //! Reads on the threads of the runtime.
 //!
-//! A read of local files is short, so it runs on the thread that polls it. A read can hang, because its disk no longer
-//! answers. Two rules keep the runtime at work. First, at least one of its threads runs no read. Second, if a read takes
-//! longer than [`PATIENCE`], another thread is woken: the thread that hangs may be the one that waited for network events.
+//! A read of local files is short, so it runs on the thread that polls it. A read can hang, because
+//! its disk no longer answers. Two rules keep the runtime at work. First, at least one of its
+//! threads runs no read. Second, if a read takes longer than [`PATIENCE`], another thread is woken:
+//! the thread that hangs may be the one that waited for network events.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -15,7 +16,8 @@ use tokio::runtime::Handle;
 /// How long a read may run before another thread is woken.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Counts the reads on the threads of the runtime. The first read starts a thread that watches them.
+/// Counts the reads on the threads of the runtime. The first read starts a thread that watches
+/// them.
 #[derive(Default)]
 pub(super) struct InlineReads(OnceLock<Option<Watched>>);
 
@@ -31,7 +33,8 @@ struct Watched {
 pub(super) struct Permit<'a>(&'a AtomicUsize);
 
 impl InlineReads {
-    /// Returns the permission to run a read on this thread, unless the runtime has no other thread to spare.
+    /// Returns the permission to run a read on this thread, unless the runtime has no other thread
+    /// to spare.
     pub(super) fn permit(&self) -> Option<Permit<'_>> {
         let Watched { running, limit, begun } = self.0.get_or_init(Watched::start).as_ref()?;
         let permit = Permit(running);
@@ -51,7 +54,8 @@ impl Drop for Permit<'_> {
 }
 
 impl Watched {
-    /// Starts the thread that watches. Returns `None` if no read may run on the threads of this runtime.
+    /// Starts the thread that watches. Returns `None` if no read may run on the threads of this
+    /// runtime.
     fn start() -> Option<Self> {
         let runtime = Handle::current();
         let limit = runtime.metrics().num_workers().checked_sub(1).filter(|limit| *limit > 0)?;
@@ -66,7 +70,8 @@ impl Watched {
     }
 }
 
-/// Calls `wake` after each [`PATIENCE`] at whose end a read is running. Sleeps while no read begins.
+/// Calls `wake` after each [`PATIENCE`] at whose end a read is running. Sleeps while no read
+/// begins.
 fn wake_while_reads_run(reads: Receiver<()>, running: &AtomicUsize, wake: impl Fn()) {
     for () in reads {
         thread::sleep(PATIENCE);

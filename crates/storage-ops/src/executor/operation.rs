@@ -11,8 +11,9 @@ use crate::scheduling::{LockKey, PoolKind, Resource, RunResult};
 
 /// A storage operation with its arguments. Two equal operations request the same thing.
 ///
-/// [`Node::run`] and [`crate::Executor::run`] run an operation. The trait is sealed: only this crate can implement it, because
-/// it does not export `Run`. How an operation is run is hidden from the documentation, and may change with any release.
+/// [`Node::run`] and [`crate::Executor::run`] run an operation. The trait is sealed: only this
+/// crate can implement it, because it does not export `Run`. How an operation is run is hidden from
+/// the documentation, and may change with any release.
 pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
     /// The result of the operation.
     type Output: Clone + fmt::Debug + Send + Sync + 'static;
@@ -35,13 +36,15 @@ pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
     /// Describes the operation with a phrase that can follow "cannot": `mount volume ... at ...`.
     fn describe(&self) -> String;
 
-    /// Refuses the operation if the administrator does not allow it on this object. Runs before everything else.
+    /// Refuses the operation if the administrator does not allow it on this object. Runs before
+    /// everything else.
     #[doc(hidden)]
     fn check_allowed(&self, _node: &Node) -> OperationResult<()> {
         Ok(())
     }
 
-    /// Returns the resource that the operation waits for, whose quota of the threads limits the operation.
+    /// Returns the resource that the operation waits for, whose quota of the threads limits the
+    /// operation.
     #[doc(hidden)]
     fn resource(&self) -> Option<Resource> {
         None
@@ -49,7 +52,8 @@ pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
 
     /// Returns the keys that the operation must lock; none for an operation that only reads.
     ///
-    /// A volume is locked by the key of its disk, which is looked up here and checked again by [`Self::run`].
+    /// A volume is locked by the key of its disk, which is looked up here and checked again by
+    /// [`Self::run`].
     #[doc(hidden)]
     fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(Vec::new())
@@ -60,12 +64,12 @@ pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
     fn run(&self, run: Run<'_>) -> RunResult<Self::Output>;
 }
 
-/// How often an operation is run before it fails: it is run again because its volume has moved to another disk, or because
-/// it needs a thread of another pool.
+/// How often an operation is run before it fails: it is run again because its volume has moved to
+/// another disk, or because it needs a thread of another pool.
 pub(crate) const MAX_RUNS: usize = 6;
 
-/// Converts the result of an operation to that of its request: adds the name and the description of the operation to an
-/// error, and records a refused link.
+/// Converts the result of an operation to that of its request: adds the name and the description of
+/// the operation to an error, and records a refused link.
 pub(crate) fn conclude<O: Operation>(
     node: &Node,
     operation: &O,
@@ -79,14 +83,16 @@ pub(crate) fn conclude<O: Operation>(
     })
 }
 
-/// Whether an operation may share the result of an equal one that is in progress (request coalescing).
+/// Whether an operation may share the result of an equal one that is in progress (request
+/// coalescing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coalesce {
     /// Never, because it changes nothing: a result must not be older than its request.
     Never,
-    /// Only while the other operation is queued. A running operation may have read a state that is older than this request.
+    /// Only while the other operation is queued. A running operation may have read a state that is
+    /// older than this request.
     Queued,
-    /// While the other operation is queued or running. Its object is locked, so no operation undoes its change before it
-    /// ends.
+    /// While the other operation is queued or running. Its object is locked, so no operation undoes
+    /// its change before it ends.
     InFlight,
 }

@@ -1,6 +1,7 @@
 //! What each request in progress does: which lock or thread it waits for, or that it runs.
 //!
-//! Recording costs an entry in a table and a few stores for each request. Only [`Executor::activity`] makes texts.
+//! Recording costs an entry in a table and a few stores for each request. Only
+//! [`Executor::activity`] makes texts.
 //!
 //! [`Executor::activity`]: crate::Executor::activity
 
@@ -32,9 +33,9 @@ pub struct Call {
 impl Call {
     /// Returns the current span, or a new one that adds the call to each line of the log.
     ///
-    /// A span costs three allocations. A call therefore has none until the log gets a line, or another thread goes on with
-    /// the call: most calls are reads that succeed at once and log nothing. The first use of a fallback in such a read is
-    /// logged without its call.
+    /// A span costs three allocations. A call therefore has none until the log gets a line, or
+    /// another thread goes on with the call: most calls are reads that succeed at once and log
+    /// nothing. The first use of a fallback in such a read is logged without its call.
     pub fn span(&self) -> Span {
         let current = Span::current();
         if !current.is_none() {
@@ -76,7 +77,8 @@ pub(crate) enum Stage {
     /// The operation has just been requested.
     #[default]
     Requested,
-    /// The operation waits for the locks of the lock request with this number, or has been granted them.
+    /// The operation waits for the locks of the lock request with this number, or has been granted
+    /// them.
     WaitingForLocks(u64),
     WaitingForThread {
         pool: PoolKind,
@@ -169,7 +171,8 @@ impl Table {
 }
 
 impl Requests {
-    /// Adds a request and returns its number. `shares` is the number of the request whose result it shares.
+    /// Adds a request and returns its number. `shares` is the number of the request whose result it
+    /// shares.
     pub(crate) fn add(&self, call: Option<Call>, shares: Option<u64>, work: Arc<dyn Work>) -> u64 {
         let mut table = lock(&self.0);
         let number = table.next;
@@ -187,7 +190,8 @@ impl Requests {
         drop(removed);
     }
 
-    /// Notes that no caller waits for the result of a request any more, if the request is still in progress.
+    /// Notes that no caller waits for the result of a request any more, if the request is still in
+    /// progress.
     pub(crate) fn caller_left(&self, number: u64) {
         let mut table = lock(&self.0);
         if let Some(at) = table.position(number) {
@@ -213,12 +217,14 @@ impl Requests {
     }
 }
 
-/// Locks a `Mutex` of the standard library: an access to the records is no step of the schedules of `verify/executor-model`.
+/// Locks a `Mutex` of the standard library: an access to the records is no step of the schedules of
+/// `verify/executor-model`.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A caller that waits for the result of a request. Dropping it notes that the caller no longer waits.
+/// A caller that waits for the result of a request. Dropping it notes that the caller no longer
+/// waits.
 pub(crate) struct Waiting<'a> {
     pub(crate) requests: &'a Requests,
     pub(crate) number: u64,
@@ -230,8 +236,9 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// The entry of a request that is not a job of its own. Dropping it removes the entry. The thread that runs the request
-/// also holds the entry, because a Windows call that hangs continues without the caller.
+/// The entry of a request that is not a job of its own. Dropping it removes the entry. The thread
+/// that runs the request also holds the entry, because a Windows call that hangs continues without
+/// the caller.
 pub(crate) struct Entry {
     pub(crate) requests: Arc<Requests>,
     pub(crate) number: u64,

@@ -1,13 +1,14 @@
 //! Queries of many devices, of which some may not answer.
 //!
-//! Some operations ask every disk or volume of the node. A device that no longer answers must not block them, so the
-//! queries run on another thread. A device that does not answer in time is left out: the thread stays behind with its
-//! query, and a new thread asks the remaining devices. A device whose query hangs is not asked again until the query
-//! ends. Each volume counts as a device of its own, because a hung disk or volume need not make other volumes hang.
+//! Some operations ask every disk or volume of the node. A device that no longer answers must not
+//! block them, so the queries run on another thread. A device that does not answer in time is left
+//! out: the thread stays behind with its query, and a new thread asks the remaining devices. A
+//! device whose query hangs is not asked again until the query ends. Each volume counts as a device
+//! of its own, because a hung disk or volume need not make other volumes hang.
 //!
-//! A scan waits [`PATIENCE`] for the first device that does not answer, half as long for each further one, but at least
-//! [`LEAST_PATIENCE`]. In total it waits less than 10 s, plus 0.1 s for each device beyond the sixth. It leaves behind
-//! one thread for each device that does not answer.
+//! A scan waits [`PATIENCE`] for the first device that does not answer, half as long for each
+//! further one, but at least [`LEAST_PATIENCE`]. In total it waits less than 10 s, plus 0.1 s for
+//! each device beyond the sixth. It leaves behind one thread for each device that does not answer.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -52,12 +53,13 @@ impl fmt::Display for Device {
 pub(crate) struct DeviceQueries {
     /// The number of the disk of each interface when it last answered.
     disks: Mutex<HashMap<Device, DiskNumber>>,
-    /// The devices that have not answered. The thread with the query has the other reference until it ends.
+    /// The devices that have not answered. The thread with the query has the other reference until
+    /// it ends.
     hung: Mutex<Vec<(Device, Weak<()>)>>,
 }
 
-/// A query of one device. If the device is the interface of a disk, calls the last argument with the number of the disk as
-/// soon as it is known.
+/// A query of one device. If the device is the interface of a disk, calls the last argument with
+/// the number of the disk as soon as it is known.
 pub(crate) type Query<T, R> = fn(&dyn Os, T, &dyn Fn(DiskNumber)) -> OsResult<R>;
 
 /// A scan of devices.
@@ -73,7 +75,8 @@ struct Scan<T, R> {
 }
 
 impl DeviceQueries {
-    /// Returns the disk whose interface is `device`, or `device` itself if its number is not known or it is no interface.
+    /// Returns the disk whose interface is `device`, or `device` itself if its number is not known
+    /// or it is no interface.
     pub(crate) fn as_disk(&self, device: Device) -> Device {
         lock(&self.disks).get(&device).copied().map_or(device, Device::Disk)
     }
@@ -102,8 +105,9 @@ impl DeviceQueries {
         hung.iter().any(|(other, _)| other == device)
     }
 
-    /// Asks each device, for which `query` is given its `T`. Returns the answers in the same order: `None` for a device that
-    /// does not answer in time, which is logged. Waits `longest` for the first device that does not answer.
+    /// Asks each device, for which `query` is given its `T`. Returns the answers in the same order:
+    /// `None` for a device that does not answer in time, which is logged. Waits `longest` for the
+    /// first device that does not answer.
     pub(super) fn query_each<T: Send + 'static, R: Send + 'static>(
         &self,
         os: &Arc<dyn Os>,

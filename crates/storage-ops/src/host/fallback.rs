@@ -1,12 +1,14 @@
-//! Fallbacks: the second call of an operation after Windows has answered the first one with a code that says nothing
-//! about the object.
+//! Fallbacks: the second call of an operation after Windows has answered the first one with a code
+//! that says nothing about the object.
 //!
-//! A primary call is a call of a device or of the mount manager. Its fallback is, as a rule, what the Go program does in
-//! production: the storage provider. Each use of a fallback is counted by its code, and logged once, so that the
-//! metrics of many nodes show which primary call Windows answers differently than expected.
+//! A primary call is a call of a device or of the mount manager. Its fallback is, as a rule, what
+//! the Go program does in production: the storage provider. Each use of a fallback is counted by
+//! its code, and logged once, so that the metrics of many nodes show which primary call Windows
+//! answers differently than expected.
 //!
-//! If the provider reports a file system or a partition, the object has one. If the provider reports none, that is no
-//! evidence: only devices decide that a volume is not formatted, or a disk not partitioned.
+//! If the provider reports a file system or a partition, the object has one. If the provider
+//! reports none, that is no evidence: only devices decide that a volume is not formatted, or a disk
+//! not partitioned.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +18,8 @@ use crate::error::{Kind, OperationError};
 use crate::error_class::ErrorClass;
 use crate::sync::{Mutex, lock};
 
-/// The maximum number of codes that are counted apart for one fallback. Codes come from drivers, so their number is not
-/// bounded.
+/// The maximum number of codes that are counted apart for one fallback. Codes come from drivers, so
+/// their number is not bounded.
 const MAX_CODES: usize = 16;
 
 /// A primary call and its fallback.
@@ -45,7 +47,8 @@ pub(crate) enum Fallback {
     ProviderCache,
 }
 
-/// The fallbacks, each with the value of the label `call`. The table in docs/appendix-fallbacks.md describes them in this order.
+/// The fallbacks, each with the value of the label `call`. The table in docs/appendix-fallbacks.md
+/// describes them in this order.
 const CALLS: [(Fallback, &str); 20] = [
     (Fallback::DiskList, "disk_list"),
     (Fallback::DiskState, "disk_state"),
@@ -94,8 +97,8 @@ pub(crate) struct Fallbacks(Mutex<Counts>);
 type Counts = BTreeMap<(Fallback, Option<u32>), u64>;
 
 impl Fallbacks {
-    /// Counts a use of a fallback after `code`, and logs the first use. The log admits that many lines of one statement
-    /// in a minute, so no line is dropped.
+    /// Counts a use of a fallback after `code`, and logs the first use. The log admits that many
+    /// lines of one statement in a minute, so no line is dropped.
     pub(crate) fn record(&self, fallback: Fallback, code: OsError) {
         if self.count(fallback, code) {
             let call = fallback.call();
@@ -127,9 +130,9 @@ impl Fallbacks {
 }
 
 impl OperationError {
-    /// Returns the code of Windows if the error says nothing about the object. An error is conclusive, and no fallback
-    /// is tried, if the object is gone, its medium fails, it has no file system, or the operation itself has found the
-    /// reason.
+    /// Returns the code of Windows if the error says nothing about the object. An error is
+    /// conclusive, and no fallback is tried, if the object is gone, its medium fails, it has no
+    /// file system, or the operation itself has found the reason.
     pub(crate) fn inconclusive(&self) -> Option<OsError> {
         let code = self.code.filter(|_| self.kind != Kind::NotFound)?;
         let is_conclusive =

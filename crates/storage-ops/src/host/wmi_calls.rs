@@ -52,7 +52,8 @@ impl WmiCalls {
     }
 }
 
-/// Returns the name of a class or method. What is none, such as a part of a path, would make a series for each object.
+/// Returns the name of a class or method. What is none, such as a part of a path, would make a
+/// series for each object.
 fn name(text: &str) -> String {
     let is_name =
         !text.is_empty() && text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');

@@ -15,7 +15,8 @@ use crate::scheduling::{LockKey, OperationContext, PoolKind, RunResult};
 pub(crate) enum ProviderUse {
     /// The provider may not be asked, because a wrong answer could destroy data.
     Forbidden,
-    /// The provider may be asked on the current thread, but not changed: the operation has no locks yet.
+    /// The provider may be asked on the current thread, but not changed: the operation has no locks
+    /// yet.
     QueriesOnly,
     /// The provider may be asked on a thread of the pool for WMI.
     Allowed,
@@ -48,7 +49,8 @@ impl<'a> Run<'a> {
         Self { provider_use: ProviderUse::Forbidden, ..self }
     }
 
-    /// Returns the same run, in which the storage provider may only be queried, on the current thread.
+    /// Returns the same run, in which the storage provider may only be queried, on the current
+    /// thread.
     pub(crate) fn with_queries_only(self) -> Self {
         Self { provider_use: ProviderUse::QueriesOnly, ..self }
     }
@@ -78,15 +80,16 @@ impl<'a> Run<'a> {
         &self.node.host.timeouts
     }
 
-    /// Calls `body` with a run that has the lock of another object. Returns `None` if another operation has or waits for
-    /// that lock.
+    /// Calls `body` with a run that has the lock of another object. Returns `None` if another
+    /// operation has or waits for that lock.
     pub(crate) fn with_lock<T>(self, key: LockKey, body: impl FnOnce(Run<'_>) -> T) -> Option<T> {
         let context = self.context.try_lock(key)?;
         Some(body(Run { context: &context, ..self }))
     }
 
-    /// Waits for volumes to arrive: calls `check` until it returns a value or the time has passed. Makes only the first
-    /// call on the current thread, and all others on a thread that does nothing else.
+    /// Waits for volumes to arrive: calls `check` until it returns a value or the time has passed.
+    /// Makes only the first call on the current thread, and all others on a thread that does
+    /// nothing else.
     pub(crate) fn poll_arrival<T>(self, mut check: impl FnMut() -> RunResult<Option<T>>) -> RunResult<Option<T>> {
         if let Some(value) = check()? {
             return Ok(Some(value));
@@ -95,8 +98,9 @@ impl<'a> Run<'a> {
         self.host().poll(self.timeouts().arrival, check)
     }
 
-    /// Returns `first`, the result of a primary call. If its error says nothing about the object, returns the result of
-    /// the fallback, `second`. If the fallback fails too, returns the error of `first` with both reasons.
+    /// Returns `first`, the result of a primary call. If its error says nothing about the object,
+    /// returns the result of the fallback, `second`. If the fallback fails too, returns the error
+    /// of `first` with both reasons.
     pub(crate) fn or_fallback<T>(
         self,
         fallback: Fallback,

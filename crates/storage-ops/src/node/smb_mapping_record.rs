@@ -1,12 +1,13 @@
 //! The record of the SMB mappings that were made or used since Windows started.
 //!
-//! Windows does not tell when and for whom a mapping was made. The record has both for the mappings of this start of
-//! Windows: the share and, if known, the user. It is kept in a volatile registry key, which outlives the daemon and not
-//! Windows. A digest of the password is kept as well, but only in the memory of this process.
+//! Windows does not tell when and for whom a mapping was made. The record has both for the mappings
+//! of this start of Windows: the share and, if known, the user. It is kept in a volatile registry
+//! key, which outlives the daemon and not Windows. A digest of the password is kept as well, but
+//! only in the memory of this process.
 //!
-//! The absence of a share from the record says that its mapping is older than this start of Windows only if the record
-//! is complete: if the daemon began it soon after Windows started. Otherwise another program, such as the daemon that
-//! this one has replaced, may have made the mapping since.
+//! The absence of a share from the record says that its mapping is older than this start of Windows
+//! only if the record is complete: if the daemon began it soon after Windows started. Otherwise
+//! another program, such as the daemon that this one has replaced, may have made the mapping since.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -20,7 +21,8 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::host::Host;
 use crate::sync::{Mutex, lock};
 
-/// The registry key of the record, below `HKEY_LOCAL_MACHINE`. Each of its values is a share with its entry.
+/// The registry key of the record, below `HKEY_LOCAL_MACHINE`. Each of its values is a share with
+/// its entry.
 const KEY: &str = r"SOFTWARE\csi-proxy\SmbMappingsSinceStartOfWindows";
 
 /// The value that marks the record as complete. No share has this name.
@@ -29,7 +31,8 @@ const COMPLETE: &str = "complete";
 /// The record is complete if it was begun within this time after Windows started.
 const SOON: Duration = Duration::from_mins(10);
 
-/// The entry of a mapping that was found, and was made by another program or before Windows started.
+/// The entry of a mapping that was found, and was made by another program or before Windows
+/// started.
 const FOUND: &str = "found";
 
 /// The entry of a mapping that csi-proxy has made begins with this; the name of the user follows.
@@ -38,8 +41,8 @@ const MADE_FOR: &str = "made for ";
 /// When a mapping was made, and for whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Since Windows started, or it has been used since, or nothing is known. With the lower-case name of the user, if
-    /// that is known.
+    /// Since Windows started, or it has been used since, or nothing is known. With the lower-case
+    /// name of the user, if that is known.
     SinceStartOfWindows(Option<String>),
     /// Before Windows started. It has not been used since.
     BeforeStartOfWindows,
@@ -61,7 +64,8 @@ pub(crate) struct MappingRecord {
 }
 
 impl MappingRecord {
-    /// Marks the record as complete if Windows has started only now. The daemon calls this before it serves requests.
+    /// Marks the record as complete if Windows has started only now. The daemon calls this before
+    /// it serves requests.
     pub(crate) fn begin(host: &Host) {
         if host.clock().since_start_of_windows() > SOON {
             return;
@@ -83,7 +87,8 @@ impl MappingRecord {
         Ok(if is_complete { Origin::BeforeStartOfWindows } else { Origin::SinceStartOfWindows(None) })
     }
 
-    /// Returns whether the mapping of `share` is known to have been made with a password other than `password`.
+    /// Returns whether the mapping of `share` is known to have been made with a password other than
+    /// `password`.
     pub(crate) fn password_differs(&self, share: &str, password: &Secret) -> bool {
         let made_with = lock(&self.entries).get(share).and_then(|entry| entry.password);
         made_with.is_some_and(|made_with| made_with != self.digest(share, password))
@@ -97,9 +102,11 @@ impl MappingRecord {
         write(share, host.os().set_volatile_text(&wide(KEY), &wide(share), &wide(&format!("{MADE_FOR}{user}"))));
     }
 
-    /// Records that a mapping was found and is used from now on: it counts as made since Windows started.
+    /// Records that a mapping was found and is used from now on: it counts as made since Windows
+    /// started.
     pub(crate) fn find(&self, host: &Host, share: &str, origin: &Origin) {
-        // Any other mapping is in the record, or counts as made since then because the record is incomplete.
+        // Any other mapping is in the record, or counts as made since then because the record is
+        // incomplete.
         if *origin != Origin::BeforeStartOfWindows {
             return;
         }
@@ -123,16 +130,18 @@ impl MappingRecord {
         self.password_differences.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the number of requests with another password than that with which their mapping was made.
+    /// Returns the number of requests with another password than that with which their mapping was
+    /// made.
     pub(crate) fn password_differences(&self) -> u64 {
         self.password_differences.load(Ordering::Relaxed)
     }
 
     /// Returns a digest of the password, for comparison with others of this process.
     ///
-    /// 64 bits of the keyed hash of the standard library suffice. An account that can read the memory of this process
-    /// can read the key too, and the passwords of current requests, so no hash function would protect a password there.
-    /// Everybody else can only ask whether a password is the same, one request for each, without knowing the key.
+    /// 64 bits of the keyed hash of the standard library suffice. An account that can read the
+    /// memory of this process can read the key too, and the passwords of current requests, so no
+    /// hash function would protect a password there. Everybody else can only ask whether a password
+    /// is the same, one request for each, without knowing the key.
     fn digest(&self, share: &str, password: &Secret) -> u64 {
         self.key.hash_one((share, password))
     }

@@ -32,7 +32,8 @@ const PORT_PATIENCE: Duration = Duration::from_secs(30);
 /// The first code of a failed call of WMI or COM: an HRESULT.
 const HRESULT_FAILURE: u32 = 0x8000_0000;
 
-/// Lists the locations of the disks. Leaves out disks that are not attached to an adapter, such as a mounted VHDX.
+/// Lists the locations of the disks. Leaves out disks that are not attached to an adapter, such as
+/// a mounted VHDX.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListDiskLocations;
 
@@ -46,7 +47,8 @@ impl Operation for ListDiskLocations {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
-        // Drivers compare locations in the format of the storage provider, so they are not read from the devices.
+        // Drivers compare locations in the format of the storage provider, so they are not read
+        // from the devices.
         let disks = wmi::query(run, Namespace::Storage, "SELECT Number, Location FROM MSFT_Disk")?;
         let located =
             |disk: &Instance| Some((DiskNumber(disk.u32("Number")?), DiskLocation::parse(disk.text("Location")?)?));
@@ -99,8 +101,8 @@ struct ReadIds {
     removed: Option<OsError>,
 }
 
-/// Reads the identifiers of all disks. If only one identifier of a disk can be read, the result has that one: some
-/// drivers need only one. Leaves out removed disks.
+/// Reads the identifiers of all disks. If only one identifier of a disk can be read, the result has
+/// that one: some drivers need only one. Leaves out removed disks.
 fn read_ids(run: Run<'_>) -> RunResult<ReadIds> {
     let (disks, unread) = all_disks::read(run, |_, disk| {
         (disk_identifiers::page83(&*disk.handle), disk_identifiers::serial(&*disk.handle))
@@ -129,8 +131,9 @@ fn read_ids(run: Run<'_>) -> RunResult<ReadIds> {
     Ok(found)
 }
 
-/// Finds the disk whose page 83 identifier, or the last word of the identifier, equals a name. Fails while any disk
-/// cannot be read, except the disks of the node itself and removed disks: the unreadable disk may be the requested one.
+/// Finds the disk whose page 83 identifier, or the last word of the identifier, equals a name.
+/// Fails while any disk cannot be read, except the disks of the node itself and removed disks: the
+/// unreadable disk may be the requested one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetDiskNumberByName {
     /// The name, without spaces.
@@ -157,7 +160,8 @@ impl Operation for GetDiskNumberByName {
         let has_name =
             |ids: &DiskIds| ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name);
         let ReadIds { ids, without_page83, removed, .. } = read_ids(run)?;
-        // No driver asks for a disk of the node itself. The number of a disk that was never opened is not known.
+        // No driver asks for a disk of the node itself. The number of a disk that was never opened
+        // is not known.
         let is_of_node = |disk: &UnreadDisk| match disk.device {
             Device::Disk(number) => node_volumes::has_volume_of_node(run.node(), number) == Ok(true),
             _ => false,
@@ -277,8 +281,9 @@ impl Operation for SetDiskState {
             None => readings::volume::data_volumes(run, &disk)?,
         };
         match bring_volumes_online(run, &disk, &volumes) {
-            // The disk is online, and the provider has answered that a missing volume cannot be. Drivers list the volumes
-            // next, which reports those that are missing. What WMI itself cannot do may succeed later.
+            // The disk is online, and the provider has answered that a missing volume cannot be.
+            // Drivers list the volumes next, which reports those that are missing. What WMI itself
+            // cannot do may succeed later.
             Err(Stop::Failed(error))
                 if error.kind != Kind::StillRunning
                     && error.code.is_none_or(|code| code.0 < HRESULT_FAILURE)
@@ -313,8 +318,8 @@ impl Operation for Rescan {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         run.begin_mutation()?;
-        // A single error may be transient. A port that cannot be scanned may always fail, and has no disk for this
-        // caller.
+        // A single error may be transient. A port that cannot be scanned may always fail, and has
+        // no disk for this caller.
         let list = || run.os().device_interfaces(STORAGE_PORT_INTERFACE);
         let listed = list().or_else(|_| list());
         let mut scanned = 0;
@@ -344,7 +349,8 @@ impl Operation for Rescan {
                 _ => {}
             }
         }
-        // The storage provider and the PowerShell cmdlets use a cache, which must be refreshed after the change.
+        // The storage provider and the PowerShell cmdlets use a cache, which must be refreshed
+        // after the change.
         refresh_all(run)?;
         match first_error {
             Some(code) if scanned == 0 => {

@@ -18,8 +18,8 @@ use crate::readings::node_volumes;
 use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed, failed_precondition};
 use crate::types::{HostPath, PathContext, VolumeId, upper_case};
 
-/// Checks whether a path exists. A link in the last component is not followed. A path with a missing parent does not
-/// exist.
+/// Checks whether a path exists. A link in the last component is not followed. A path with a
+/// missing parent does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PathExists {
     /// A path in a working directory.
@@ -42,8 +42,8 @@ impl Operation for PathExists {
     }
 }
 
-/// Creates a directory and its missing parents. Succeeds without a change if the directory, or a link to one, already
-/// exists.
+/// Creates a directory and its missing parents. Succeeds without a change if the directory, or a
+/// link to one, already exists.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mkdir {
     /// A path in a working directory.
@@ -74,15 +74,16 @@ impl Operation for Mkdir {
     }
 }
 
-/// Removes a directory, file, link or mount point. The target of a link is not removed. A mount point is unmounted and
-/// removed; the data on the volume is not changed.
+/// Removes a directory, file, link or mount point. The target of a link is not removed. A mount
+/// point is unmounted and removed; the data on the volume is not changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rmdir {
     /// A path in a working directory; not a working directory itself.
     pub path: HostPath,
     /// The purpose of the path, if the API version has one.
     pub context: Option<PathContext>,
-    /// Whether to remove the contents of the directory too, and to succeed if the path does not exist.
+    /// Whether to remove the contents of the directory too, and to succeed if the path does not
+    /// exist.
     pub force: bool,
 }
 
@@ -99,7 +100,8 @@ impl Operation for Rmdir {
 
     fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         node.directories.check_entry(&self.path, self.context)?;
-        // A removal that fails anyway needs no lock: it neither waits for changes below the directory nor delays them.
+        // A removal that fails anyway needs no lock: it neither waits for changes below the
+        // directory nor delays them.
         if !self.force && node.directories.has_entries(node.host.os(), &self.path, self.context) {
             return Err(OsError::DIR_NOT_EMPTY.into());
         }
@@ -108,7 +110,8 @@ impl Operation for Rmdir {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         match caught(self.remove(run))? {
-            // The missing object may be an entry below the path and not the path itself, so the path is checked again.
+            // The missing object may be an entry below the path and not the path itself, so the
+            // path is checked again.
             Err(error) if self.force && error.is_not_found() => {
                 let still_exists = run.node().directories.exists(run.host(), &self.path, self.context)?;
                 if !still_exists {
@@ -140,8 +143,8 @@ impl Rmdir {
     }
 }
 
-/// Removes the contents of a directory, or of the volume mounted at it, but not the directory itself. Links are
-/// removed, not followed.
+/// Removes the contents of a directory, or of the volume mounted at it, but not the directory
+/// itself. Links are removed, not followed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RmdirContents {
     /// A path in a working directory; not a working directory itself.
@@ -182,8 +185,8 @@ impl Operation for RmdirContents {
                 if let Some(link) = Link::of(&*root)? {
                     return failed(refused_links::refusal_of(&link, "the root directory of the volume"));
                 }
-                // The path of the root may lead through directories that others can rename. Windows keeps its own
-                // files, which are in use, in one directory of each volume.
+                // The path of the root may lead through directories that others can rename. Windows
+                // keeps its own files, which are in use, in one directory of each volume.
                 (root, false, Some("System Volume Information"))
             }
         };
@@ -196,9 +199,9 @@ impl Operation for RmdirContents {
     }
 }
 
-/// Checks that the mount manager has `volume` mounted at `entry`. A process that can write to an empty directory can
-/// forge a mount point of any volume, including the system volume; only an administrator can register it with the mount
-/// manager.
+/// Checks that the mount manager has `volume` mounted at `entry`. A process that can write to an
+/// empty directory can forge a mount point of any volume, including the system volume; only an
+/// administrator can register it with the mount manager.
 fn check_mounted(run: Run<'_>, volume: VolumeId, entry: &EntryRef) -> RunResult<()> {
     node_volumes::refuse_volume(run.without_provider(), volume)?;
     let upper = |path: &U16Str| upper_case(path).to_string_lossy();
@@ -223,8 +226,8 @@ fn check_mounted(run: Run<'_>, volume: VolumeId, entry: &EntryRef) -> RunResult<
     Ok(())
 }
 
-/// Creates a symbolic link: a directory link unless the source is a file. Succeeds without a change if an identical
-/// link already exists.
+/// Creates a symbolic link: a directory link unless the source is a file. Succeeds without a change
+/// if an identical link already exists.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CreateSymlink {
     /// The target of the link: a path in a working directory, which may be a link or missing.
@@ -262,7 +265,8 @@ impl Operation for CreateSymlink {
 }
 
 impl CreateSymlink {
-    /// Returns the kind of the link, which is that of its source: Windows does not open a target of the other kind.
+    /// Returns the kind of the link, which is that of its source: Windows does not open a target of
+    /// the other kind.
     fn link_kind(&self, run: Run<'_>) -> RunResult<Options> {
         match open_itself(run, &self.source)? {
             Ok(source) if buffer::attributes(&*source)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {

@@ -1,7 +1,7 @@
 //! Operations on the iSCSI initiator: target portals, targets and their disks.
 //!
-//! Windows knows a target by its name alone, not by its portal. A session belongs to a request only if one of its
-//! connections leads to the portal of the request.
+//! Windows knows a target by its name alone, not by its portal. A session belongs to a request only
+//! if one of its connections leads to the portal of the request.
 
 use os::{Instance, Namespace, OsError, Secret, Value};
 
@@ -37,7 +37,8 @@ impl TargetPortal {
     }
 }
 
-/// Adds a target portal to the initiator. Succeeds without a change if the portal has already been added.
+/// Adds a target portal to the initiator. Succeeds without a change if the portal has already been
+/// added.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AddTargetPortal {
     /// The portal.
@@ -121,7 +122,8 @@ impl Operation for DiscoverTargetPortal {
     }
 }
 
-/// Removes a target portal from the initiator. Succeeds without a change if the portal is not known.
+/// Removes a target portal from the initiator. Succeeds without a change if the portal is not
+/// known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RemoveTargetPortal {
     /// The portal.
@@ -181,8 +183,8 @@ impl Operation for ListTargetPortals {
     }
 }
 
-/// Logs in to a target and waits for its disks. Succeeds without a change if the target is already connected through the
-/// portal and with the authentication.
+/// Logs in to a target and waits for its disks. Succeeds without a change if the target is already
+/// connected through the portal and with the authentication.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConnectTarget {
     /// A target portal that was added.
@@ -252,8 +254,8 @@ impl Operation for ConnectTarget {
 }
 
 impl ConnectTarget {
-    /// Returns whether the target has a session through the portal of the request and with its authentication. Fails if
-    /// the target has other sessions only.
+    /// Returns whether the target has a session through the portal of the request and with its
+    /// authentication. Fails if the target has other sessions only.
     fn has_session(&self, run: Run<'_>) -> OperationResult<bool> {
         let (requested, mut others) = (self.authentication.name(), Vec::new());
         for session in sessions_of(run, &self.iqn)? {
@@ -287,7 +289,8 @@ fn end_of(connection: &Instance) -> String {
     format!("{address}:{}", connection.u32("TargetPortNumber").unwrap_or_default())
 }
 
-/// Logs out of a target. Succeeds without a change if the target is not connected through the portal.
+/// Logs out of a target. Succeeds without a change if the target is not connected through the
+/// portal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DisconnectTarget {
     /// The portal through which it was connected.
@@ -341,7 +344,8 @@ impl Operation for DisconnectTarget {
     }
 }
 
-/// The most registrations of one session that are taken back. Windows restores a session once for each.
+/// The most registrations of one session that are taken back. Windows restores a session once for
+/// each.
 const MAX_REGISTRATIONS: usize = 8;
 
 /// Makes Windows not restore a session after a restart.
@@ -357,7 +361,8 @@ fn end_persistence(run: Run<'_>, session: &Instance) -> OperationResult<()> {
     Ok(())
 }
 
-/// Ends a session. Windows refuses that for as long as it uses a device of the session, such as a new disk.
+/// Ends a session. Windows refuses that for as long as it uses a device of the session, such as a
+/// new disk.
 fn log_out(run: Run<'_>, iqn: &Iqn, session: &Instance) -> OperationResult<()> {
     const BUSY: [OsError; 2] = [OsError::ISDSC_SESSION_BUSY, OsError::ISDSC_DEVICE_BUSY_ON_SESSION];
     let id = session.text("SessionIdentifier").unwrap_or_default();
@@ -381,7 +386,8 @@ fn log_out(run: Run<'_>, iqn: &Iqn, session: &Instance) -> OperationResult<()> {
     }
 }
 
-/// Lists the disks of a target; the list is empty if the target is not connected through the portal.
+/// Lists the disks of a target; the list is empty if the target is not connected through the
+/// portal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetTargetDisks {
     /// The portal through which it is connected.
@@ -404,7 +410,8 @@ impl Operation for GetTargetDisks {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
-        // A connection with the address of the portal tells that the portal offers the target. A name is not compared.
+        // A connection with the address of the portal tells that the portal offers the target. A
+        // name is not compared.
         if self.portal.has_ip_address() {
             let connections = if_known(connections_to(run, &self.portal, &target_path(self.iqn.as_str())))?;
             if !connections.is_empty() {

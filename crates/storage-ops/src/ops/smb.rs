@@ -1,13 +1,15 @@
 //! Operations on SMB global mappings: the node's connections to shares, which all containers use.
 //!
-//! Windows has one mapping for each share, and one user for each server. All requests for a path on the share use the
-//! same mapping: a directory cannot be mapped beside its share. A readable mapping is never removed, because that would
-//! break the files that other pods have open.
+//! Windows has one mapping for each share, and one user for each server. All requests for a path on
+//! the share use the same mapping: a directory cannot be mapped beside its share. A readable
+//! mapping is never removed, because that would break the files that other pods have open.
 //!
-//! Windows keeps mappings over a restart and stores their credentials. After the restart, a share is connected at its
-//! first use, but another share of its server cannot be mapped, not even for the same user.
+//! Windows keeps mappings over a restart and stores their credentials. After the restart, a share
+//! is connected at its first use, but another share of its server cannot be mapped, not even for
+//! the same user.
 //!
-//! `mapping_state` has the states of a mapping, and what a request does in each; docs/smb.md explains them.
+//! `mapping_state` has the states of a mapping, and what a request does in each; docs/smb.md
+//! explains them.
 
 mod global_mapping;
 mod mapping_state;
@@ -88,7 +90,8 @@ impl Operation for NewSmbGlobalMapping {
             return failed(OperationError::invalid("the user name is blank, or a domain without a name"));
         }
         let (substitute, print) = (self.remote.to_nt(false), self.remote.print_name());
-        // Checks the path of the link first, so that no mapping is created for a link that cannot be created.
+        // Checks the path of the link first, so that no mapping is created for a link that cannot
+        // be created.
         let entry = match &self.local {
             Some(local) => Some(run.node().directories.entry(run.os(), local, None, &OPEN_NOFOLLOW)?),
             None => None,
@@ -103,7 +106,8 @@ impl Operation for NewSmbGlobalMapping {
             Ok(Options::DIRECTORY)
         });
         if linked.is_err() && is_new {
-            // No other operation can use the new mapping yet, because its share is locked, but pods can by older links.
+            // No other operation can use the new mapping yet, because its share is locked, but pods
+            // can by older links.
             if let Err(error) = self.disconnect(run) {
                 tracing::warn!(share = self.remote.share(), %error, "a mapping was not removed after its link failed");
             }
@@ -152,7 +156,8 @@ impl NewSmbGlobalMapping {
         }
     }
 
-    /// Replaces a mapping that cannot be used because of `code`. Returns that the share was mapped before.
+    /// Replaces a mapping that cannot be used because of `code`. Returns that the share was mapped
+    /// before.
     fn replace(&self, run: Run<'_>, mapping: Option<Instance>, code: OsError, force: bool) -> OperationResult<bool> {
         let share = self.remote.share();
         tracing::info!(share, %code, "replacing a mapping that cannot be used");
@@ -162,7 +167,8 @@ impl NewSmbGlobalMapping {
         self.make(run).map(|()| false)
     }
 
-    /// Returns the state of the mapping of the share, and records that the mapping is used if it can be read.
+    /// Returns the state of the mapping of the share, and records that the mapping is used if it
+    /// can be read.
     fn state(&self, run: Run<'_>, mapping: Option<&Instance>) -> OperationResult<MappingState> {
         if mapping.is_none() {
             return Ok(MappingState::NotMapped);
@@ -203,8 +209,8 @@ impl NewSmbGlobalMapping {
         Err(remedy::of_creation(&self.remote.server(), error))
     }
 
-    /// Creates the mapping. If another user's mappings of the server prevent that, tries again without those that can be
-    /// removed.
+    /// Creates the mapping. If another user's mappings of the server prevent that, tries again
+    /// without those that can be removed.
     fn create_or_resolve_conflict(&self, run: Run<'_>) -> OperationResult<()> {
         let is_conflict = |error: &OperationError| error.code == Some(OsError::SESSION_CREDENTIAL_CONFLICT);
         let error = match self.create_storable(run) {
@@ -220,8 +226,8 @@ impl NewSmbGlobalMapping {
         Err(remedy::of_conflict(&error, &remaining))
     }
 
-    /// Creates a mapping that survives a restart of Windows, or one that does not if Windows cannot store the credentials,
-    /// as a policy may forbid.
+    /// Creates a mapping that survives a restart of Windows, or one that does not if Windows cannot
+    /// store the credentials, as a policy may forbid.
     fn create_storable(&self, run: Run<'_>) -> OperationResult<()> {
         match self.create(run, &[]) {
             Err(error) if error.code == Some(OsError::NO_SUCH_LOGON_SESSION) && has_domain(&self.username) => {

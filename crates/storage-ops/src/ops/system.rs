@@ -105,7 +105,8 @@ impl Operation for StartService {
             _ => {}
         }
         run.begin_mutation()?;
-        // While Windows starts another service, for instance right after booting, it refuses to start this one.
+        // While Windows starts another service, for instance right after booting, it refuses to
+        // start this one.
         let accepted = run.host().poll(run.timeouts().service, || match service.start() {
             Ok(()) | Err(OsError::SERVICE_ALREADY_RUNNING) => Ok(Some(())),
             Err(OsError::SERVICE_DATABASE_LOCKED) => Ok(None),

@@ -1,7 +1,7 @@
 //! Operations on volumes: listing, formatting, mounting and growing them.
 //!
-//! A volume is known by its GUID path, `\\?\Volume{...}\`. Mounting a volume makes an empty NTFS directory its volume
-//! mount point; drive letters are never assigned.
+//! A volume is known by its GUID path, `\\?\Volume{...}\`. Mounting a volume makes an empty NTFS
+//! directory its volume mount point; drive letters are never assigned.
 
 pub(crate) mod format;
 pub(crate) mod mount;
@@ -24,8 +24,8 @@ pub(crate) fn disk_lock_key(node: &Node, volume: VolumeId) -> RunResult<LockKey>
     Ok(LockKey::Disk(readings::volume::disk_of(run, volume)?))
 }
 
-/// Lists the volumes on a disk: those on data partitions first, in the order of the partitions. A disk without volumes
-/// is an error.
+/// Lists the volumes on a disk: those on data partitions first, in the order of the partitions. A
+/// disk without volumes is an error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListVolumesOnDisk {
     /// The disk.
@@ -56,8 +56,8 @@ impl Operation for ListVolumesOnDisk {
             return failed_precondition("the disk is offline; bring it online with SetDiskState first");
         }
         let (mut volumes, mut first_has_arrived) = (Vec::new(), true);
-        // A new partition has no volume yet. A partition that never gets a volume must not make the listing of the
-        // other volumes fail.
+        // A new partition has no volume yet. A partition that never gets a volume must not make the
+        // listing of the other volumes fail.
         run.poll_arrival(|| {
             let table = readings::disk::partition_table(run, &disk)?;
             let found = readings::volume::on_disk(run, self.disk, &table.partitions)?;
@@ -87,7 +87,8 @@ impl ListVolumesOnDisk {
     }
 }
 
-/// Checks whether a volume has a file system of any kind. A state that cannot be determined is an error.
+/// Checks whether a volume has a file system of any kind. A state that cannot be determined is an
+/// error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IsVolumeFormatted {
     /// The volume.
@@ -175,7 +176,8 @@ impl Operation for WriteVolumeCache {
     type Output = ();
     const NAME: &'static str = "WriteVolumeCache";
     const POOL: PoolKind = PoolKind::Disks;
-    // A job, so that the drain waits for it. One that already runs does not write what was cached after it began.
+    // A job, so that the drain waits for it. One that already runs does not write what was cached
+    // after it began.
     const COALESCE: Coalesce = Coalesce::Queued;
 
     fn resource(&self) -> Option<Resource> {

@@ -11,11 +11,11 @@ use crate::paths::working_directories::EntryRef;
 use crate::scheduling::RunResult;
 use crate::types::upper_case;
 
-/// Makes `entry` a symbolic link to the NT path `substitute` with the print name `print`. Succeeds without a change if
-/// an identical link exists; any other object of that name is an error.
+/// Makes `entry` a symbolic link to the NT path `substitute` with the print name `print`. Succeeds
+/// without a change if an identical link exists; any other object of that name is an error.
 ///
-/// `begin` returns [`Options::DIRECTORY`] or [`Options::NON_DIRECTORY`], after the operation has begun to make changes. It is
-/// called only if the link does not exist yet.
+/// `begin` returns [`Options::DIRECTORY`] or [`Options::NON_DIRECTORY`], after the operation has
+/// begun to make changes. It is called only if the link does not exist yet.
 pub(crate) fn create_link(
     host: &Host,
     entry: &EntryRef,
@@ -31,15 +31,16 @@ pub(crate) fn create_link(
         Err(OsError::ALREADY_EXISTS) => check_same_link(&*entry.open()?, substitute).map(|()| None),
         created => Ok(Some(created?)),
     };
-    // The object is deleted on close until it is a link, so that a process that is killed in between leaves no empty
-    // file or directory.
+    // The object is deleted on close until it is a link, so that a process that is killed in
+    // between leaves no empty file or directory.
     let Some(link) = create(link_kind | Options::DELETE_ON_CLOSE)? else { return Ok(()) };
     let set_target = |link: &dyn Handle| reparse_point::set_symlink(link, substitute, print);
     match set_target(&*link).and_then(|()| remove_tree::keep(&*link)) {
         Err(code) if !is_refusal(code) => host.fallbacks.record(Fallback::CreateLink, code),
         outcome => return Ok(outcome.map_err(explained)?),
     }
-    // No known program makes a link in this way. Go's standard library makes all of its links in the following one.
+    // No known program makes a link in this way. Go's standard library makes all of its links in
+    // the following one.
     drop(link);
     let Some(link) = create(link_kind)? else { return Ok(()) };
     Ok(set_target(&*link).map_err(|code| {
@@ -55,8 +56,8 @@ fn is_refusal(code: OsError) -> bool {
     refused.contains(&code)
 }
 
-/// Creates the empty file or directory that becomes a link. Links are not followed: if a dangling link appeared at this
-/// moment, its target would be created.
+/// Creates the empty file or directory that becomes a link. Links are not followed: if a dangling
+/// link appeared at this moment, its target would be created.
 fn create_empty(entry: &EntryRef, options: Options) -> OsResult<Box<dyn Handle>> {
     let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES;
     entry.parent().open_child(entry.leaf(), &Open::new(access, options | Options::REPARSE_POINT))

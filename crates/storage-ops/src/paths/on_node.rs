@@ -1,8 +1,10 @@
-//! Opening a path without leaving the node: no link to a server is followed, not even through other links.
+//! Opening a path without leaving the node: no link to a server is followed, not even through other
+//! links.
 //!
-//! Windows follows no link here. Each component is opened relative to the handle of its parent, and the target of a link
-//! is opened in the same way, so that a link that another process creates meanwhile is not followed either. The functions
-//! of `links` only tell which links a path has at the moment; Windows then opens it.
+//! Windows follows no link here. Each component is opened relative to the handle of its parent, and
+//! the target of a link is opened in the same way, so that a link that another process creates
+//! meanwhile is not followed either. The functions of `links` only tell which links a path has at
+//! the moment; Windows then opens it.
 
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Handle, NtPath, Open, Os, OsError, PathForm, U16Str, U16String};
@@ -15,10 +17,13 @@ use crate::types::{HostPath, VolumeId, components, upper_case};
 
 /// Opens the object at `path`; links to other places on the node are followed.
 ///
-/// `is_of_volume` tells whether a drive is a volume. Other drives, such as network drives, are not opened.
+/// `is_of_volume` tells whether a drive is a volume. Other drives, such as network drives, are not
+/// opened.
 ///
-/// Errors: those of the opens; `REPARSE_POINT_ENCOUNTERED` if the path leads off the node, or to a target that only Windows can
-/// resolve; `INVALID_REPARSE_DATA` at a link that climbs above the root directory; `CANT_ACCESS_FILE` at a reparse point that is not a link; `CANT_RESOLVE_FILENAME` if there are too many links.
+/// Errors: those of the opens; `REPARSE_POINT_ENCOUNTERED` if the path leads off the node, or to a
+/// target that only Windows can resolve; `INVALID_REPARSE_DATA` at a link that climbs above the
+/// root directory; `CANT_ACCESS_FILE` at a reparse point that is not a link;
+/// `CANT_RESOLVE_FILENAME` if there are too many links.
 pub(crate) fn open(
     os: &dyn Os,
     path: &HostPath,
@@ -41,8 +46,8 @@ pub(crate) fn open(
     Err(OsError::CANT_RESOLVE_FILENAME.into())
 }
 
-/// Opens the root directories on the way to `path`, which must exist: the root of its drive, and the root of each drive
-/// or volume that a link leads to. Does not follow a link to a server.
+/// Opens the root directories on the way to `path`, which must exist: the root of its drive, and
+/// the root of each drive or volume that a link leads to. Does not follow a link to a server.
 ///
 /// Adds those that it has opened to `roots` even if it fails.
 ///
@@ -60,8 +65,9 @@ pub(crate) fn roots(os: &dyn Os, path: &HostPath, roots: &mut Vec<Box<dyn Handle
     Err(OsError::CANT_RESOLVE_FILENAME.into())
 }
 
-/// Returns the places of the links on the way to `path`, and the place of the object that `path` leads to: final paths,
-/// in upper case and without a final backslash. Ends at the first component that cannot be opened.
+/// Returns the places of the links on the way to `path`, and the place of the object that `path`
+/// leads to: final paths, in upper case and without a final backslash. Ends at the first component
+/// that cannot be opened.
 pub(crate) fn places(os: &dyn Os, path: &HostPath) -> Vec<U16String> {
     let mut path = RootedPath { root: Root::Drive(path.drive()), names: names_of(path) };
     let mut places = Vec::new();
@@ -173,7 +179,8 @@ fn names_of(path: &HostPath) -> Vec<U16String> {
     components(path.names()).map(ToOwned::to_owned).collect()
 }
 
-/// Returns the path that the target of a link names in the directory `above`; `None` if it is above the root.
+/// Returns the path that the target of a link names in the directory `above`; `None` if it is above
+/// the root.
 fn relative(above: &[U16String], target: &U16Str) -> Option<Vec<U16String>> {
     const SEPARATOR: u16 = b'\\' as u16;
     let is_from_root = target.as_slice().first() == Some(&SEPARATOR);

@@ -15,12 +15,12 @@ const MAX_PATH: usize = 260;
 /// Opens an existing object to query it, without following a link.
 pub(crate) const OPEN_NOFOLLOW: Open = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
 
-/// The options of an open that asks for more than attributes: no link is followed, and the owner of an oplock is not waited
-/// for.
+/// The options of an open that asks for more than attributes: no link is followed, and the owner of
+/// an oplock is not waited for.
 pub(crate) const NOFOLLOW_NOWAIT: Options = Options::REPARSE_POINT.union(Options::COMPLETE_IF_OPLOCKED);
 
-/// Opens an existing object so that no process can rename or delete it while the handle is open. Windows checks the
-/// share mode only for handles with a right to the data.
+/// Opens an existing object so that no process can rename or delete it while the handle is open.
+/// Windows checks the share mode only for handles with a right to the data.
 pub(crate) const OPEN_NO_DELETE_SHARE: Open = Open {
     share: Share::READ.union(Share::WRITE),
     ..Open::existing(Access::READ_DATA.union(Access::READ_ATTRIBUTES), NOFOLLOW_NOWAIT)
@@ -28,8 +28,9 @@ pub(crate) const OPEN_NO_DELETE_SHARE: Open = Open {
 
 /// Returns the Win32 path of `name` in `parent`, with a final backslash.
 ///
-/// The path begins with a drive, as those in the documentation of the mount manager's functions do. It begins with
-/// `\\?\` only if it would mean something else without: if it is long, or if a name in it ends with a dot.
+/// The path begins with a drive, as those in the documentation of the mount manager's functions do.
+/// It begins with `\\?\` only if it would mean something else without: if it is long, or if a name
+/// in it ends with a dot.
 pub(crate) fn win32_path(parent: &dyn Handle, name: &U16Str) -> OsResult<U16String> {
     let mut path = parent.final_path(PathForm::Dos)?;
     if path.as_slice().last() != Some(&u16::from(b'\\')) {

@@ -1,26 +1,29 @@
 //! Looking up a whole path in one call, which fails if it would have to follow a link.
 //!
-//! Two calls do so. A query returns the attributes of the object at an absolute path without a handle. An open opens a path
-//! below a directory. Both have the flag `OBJ_DONT_REPARSE`. A system that does not know the flag, such as Windows before
-//! 10 1507, may ignore it or refuse the call. Therefore Windows must prove for each call first that it honours the flag:
-//! when the daemon starts, it makes the call for paths through links that every installation of Windows has. The answer
-//! `REPARSE_POINT_ENCOUNTERED` is the proof: a system that ignores the flag does not return it. After every other
-//! answer, or if Windows follows one of the links, the daemon does not use the call, and opens all paths component by
-//! component. Wine accepts the flag, but has no such links and therefore proves nothing.
+//! Two calls do so. A query returns the attributes of the object at an absolute path without a
+//! handle. An open opens a path below a directory. Both have the flag `OBJ_DONT_REPARSE`. A system
+//! that does not know the flag, such as Windows before 10 1507, may ignore it or refuse the call.
+//! Therefore Windows must prove for each call first that it honours the flag: when the daemon
+//! starts, it makes the call for paths through links that every installation of Windows has. The
+//! answer `REPARSE_POINT_ENCOUNTERED` is the proof: a system that ignores the flag does not return
+//! it. After every other answer, or if Windows follows one of the links, the daemon does not use
+//! the call, and opens all paths component by component. Wine accepts the flag, but has no such
+//! links and therefore proves nothing.
 //!
-//! The query names the system volume by its device, as Windows names the root directory of that volume: a drive letter is a
-//! link of the object manager. The query needs no proof if there can be no link on the system volume, because its file system
-//! has no reparse points. Wine says so of its volumes. Wine queries no path of a device, but one with a drive letter.
+//! The query names the system volume by its device, as Windows names the root directory of that
+//! volume: a drive letter is a link of the object manager. The query needs no proof if there can be
+//! no link on the system volume, because its file system has no reparse points. Wine says so of its
+//! volumes. Wine queries no path of a device, but one with a drive letter.
 //!
-//! One proof is enough for all volumes. A file system does not follow a link itself but returns `STATUS_REPARSE` to the I/O
-//! manager of the kernel, which parses the rest of the path, and which refuses instead if the flag is set. On a share the
-//! client does the same for symbolic links. Junctions on the server are followed by the server in any case, and lead to
-//! what it shares.
+//! One proof is enough for all volumes. A file system does not follow a link itself but returns
+//! `STATUS_REPARSE` to the I/O manager of the kernel, which parses the rest of the path, and which
+//! refuses instead if the flag is set. On a share the client does the same for symbolic links.
+//! Junctions on the server are followed by the server in any case, and lead to what it shares.
 //!
-//! Two answers of such a call are used: success, which means that no link is above the object; and `FILE_NOT_FOUND` or
-//! `PATH_NOT_FOUND`, which means that no link is above the missing component. After every other answer, and if the query finds
-//! a link, the path is opened: in one call if that suffices, else component by component, so that the error names the
-//! component.
+//! Two answers of such a call are used: success, which means that no link is above the object; and
+//! `FILE_NOT_FOUND` or `PATH_NOT_FOUND`, which means that no link is above the missing component.
+//! After every other answer, and if the query finds a link, the path is opened: in one call if that
+//! suffices, else component by component, so that the error names the component.
 
 use std::sync::OnceLock;
 
@@ -33,8 +36,9 @@ use crate::host::{Fallback, Host};
 use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::types::{HostPath, components};
 
-/// Paths on the system drive through links that every installation of Windows has: a junction to `C:\Users`, whose name
-/// depends on the language of Windows, and a symbolic link to `C:\ProgramData`.
+/// Paths on the system drive through links that every installation of Windows has: a junction to
+/// `C:\Users`, whose name depends on the language of Windows, and a symbolic link to
+/// `C:\ProgramData`.
 const THROUGH_LINKS: [&str; 2] = [r"Documents and Settings\All Users", r"Users\All Users\Microsoft"];
 
 /// Stands for a call that succeeded where it had to fail.
@@ -49,8 +53,8 @@ pub(crate) struct PathLookup {
 
 /// What Windows has proved for each call, or the answer that is no proof.
 ///
-/// Both concern the system volume, which Windows refuses to dismount, so that its root directory and its name stay what they are
-/// (`VOL-34` in docs/facts.md).
+/// Both concern the system volume, which Windows refuses to dismount, so that its root directory
+/// and its name stay what they are (`VOL-34` in docs/facts.md).
 struct Tested {
     /// The root directory of the system drive, below which paths are opened.
     open: OsResult<Box<dyn Handle>>,
@@ -63,7 +67,8 @@ impl PathLookup {
         Self { system_drive, tested: OnceLock::new() }
     }
 
-    /// Tests which calls refuse links. Reads nothing but whether paths exist. Does not block other calls.
+    /// Tests which calls refuse links. Reads nothing but whether paths exist. Does not block other
+    /// calls.
     pub(crate) fn test(&self, host: &Host) {
         let root = open_root(host, &NtPath::drive_root(self.system_drive));
         let query = root.as_ref().map_err(|code| *code).and_then(|root| self.find_name(host, &**root));
@@ -72,7 +77,8 @@ impl PathLookup {
         let _ = self.tested.set(Tested { open, query });
     }
 
-    /// Returns the path of `root`, the root directory of the system drive, below which a query follows no link.
+    /// Returns the path of `root`, the root directory of the system drive, below which a query
+    /// follows no link.
     fn find_name(&self, host: &Host, root: &dyn Handle) -> OsResult<NtPath> {
         let names = [root.final_path(PathForm::Device).map(NtPath::from_nt), Ok(NtPath::drive_root(self.system_drive))];
         let find = |name: &NtPath| host.os().attributes(name).is_ok_and(|found| found & FILE_ATTRIBUTE_DIRECTORY != 0);
@@ -90,8 +96,9 @@ impl PathLookup {
 
     /// Queries whether the object at `path` exists, in one call without a handle.
     ///
-    /// Returns success if it exists, and neither it nor a component above it is a link; `DIRECTORY` if the path asks for a
-    /// directory and names a file; or `FILE_NOT_FOUND` or `PATH_NOT_FOUND`. Returns `None` if the object must be opened.
+    /// Returns success if it exists, and neither it nor a component above it is a link; `DIRECTORY`
+    /// if the path asks for a directory and names a file; or `FILE_NOT_FOUND` or `PATH_NOT_FOUND`.
+    /// Returns `None` if the object must be opened.
     pub(crate) fn query(&self, host: &Host, path: &HostPath) -> Option<OsResult<()>> {
         let tested = self.tested.get().filter(|_| path.drive().eq_ignore_ascii_case(&self.system_drive))?;
         let root = proved(host, &tested.query)?;
@@ -105,11 +112,11 @@ impl PathLookup {
         }
     }
 
-    /// Opens the object at `path` below `directory` to query it, in one call. No link is followed, not even in the last
-    /// component.
+    /// Opens the object at `path` below `directory` to query it, in one call. No link is followed,
+    /// not even in the last component.
     ///
-    /// Returns the object, or `FILE_NOT_FOUND` or `PATH_NOT_FOUND`. Returns `None` if the components must be opened one by
-    /// one.
+    /// Returns the object, or `FILE_NOT_FOUND` or `PATH_NOT_FOUND`. Returns `None` if the
+    /// components must be opened one by one.
     pub(crate) fn open_below(
         &self,
         host: &Host,
@@ -144,8 +151,9 @@ fn prove(look_up: impl Fn(&U16Str) -> OsResult<()>) -> OsResult<()> {
     if answers.contains(&OsError::REPARSE_POINT_ENCOUNTERED) { Ok(()) } else { Err(answers[0]) }
 }
 
-/// Returns whether no link can be on the volume of `root`: the volume is on this node, where it has a GUID, and its file
-/// system has no reparse points. What a share reports says nothing about the links that its server follows.
+/// Returns whether no link can be on the volume of `root`: the volume is on this node, where it has
+/// a GUID, and its file system has no reparse points. What a share reports says nothing about the
+/// links that its server follows.
 fn has_no_links(root: &dyn Handle) -> bool {
     root.final_path(PathForm::VolumeGuid).is_ok() && file_system::has_reparse_points(root) == Ok(false)
 }

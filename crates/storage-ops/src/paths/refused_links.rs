@@ -9,8 +9,8 @@ use tracing::Span;
 use crate::devices::Link;
 use crate::error::{Error, Kind, OperationError};
 
-/// Creates the error of a path that is refused because of a link on it. Callers, the log and the metrics know it by its
-/// code, which no other error of csi-proxy has.
+/// Creates the error of a path that is refused because of a link on it. Callers, the log and the
+/// metrics know it by its code, which no other error of csi-proxy has.
 pub(crate) fn refusal(reason: impl Into<String>) -> OperationError {
     OperationError {
         code: Some(OsError::REPARSE_POINT_ENCOUNTERED),
@@ -38,8 +38,9 @@ pub(crate) fn is_refusal(error: &OperationError) -> bool {
 pub(crate) struct RefusedLinks(AtomicU64);
 
 impl RefusedLinks {
-    /// If a link was refused, counts the request that has failed with `error`, and logs it in the span of its call. The log
-    /// has the refusal apart from the failed call, because it may be an attack.
+    /// If a link was refused, counts the request that has failed with `error`, and logs it in the
+    /// span of its call. The log has the refusal apart from the failed call, because it may be an
+    /// attack.
     pub(crate) fn record(&self, error: &Error, span: impl FnOnce() -> Span) {
         if error.code() == Some(OsError::REPARSE_POINT_ENCOUNTERED) {
             self.0.fetch_add(1, Ordering::Relaxed);

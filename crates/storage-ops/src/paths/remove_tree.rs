@@ -20,22 +20,24 @@ use crate::paths::opening::{NOFOLLOW_NOWAIT, OPEN_NO_DELETE_SHARE, win32_path};
 /// The size of the buffer for directory entries: several hundred names at a time.
 const LISTING_SIZE: usize = 64 * 1024;
 
-/// The maximum number of names of one directory that are held at once. A directory may have millions. One far below the
-/// directory that is removed gets a smaller part.
+/// The maximum number of names of one directory that are held at once. A directory may have
+/// millions. One far below the directory that is removed gets a smaller part.
 const NAMES: usize = 4096;
 
 /// The least number of names that are held at once.
 const LEAST_NAMES: usize = 16;
 
-/// The maximum number of times that a directory is emptied again because another process adds entries at the same time.
+/// The maximum number of times that a directory is emptied again because another process adds
+/// entries at the same time.
 const ROUNDS: usize = 3;
 
-/// How often, and at what interval, an object is opened again whose oplock another process has not yet given up.
+/// How often, and at what interval, an object is opened again whose oplock another process has not
+/// yet given up.
 const OPLOCK_TRIES: usize = 20;
 const OPLOCK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Opens an object to delete it, without following a link. Others cannot rename it while the handle is open, so that a
-/// path passed to the mount manager keeps leading to the same object.
+/// Opens an object to delete it, without following a link. Others cannot rename it while the handle
+/// is open, so that a path passed to the mount manager keeps leading to the same object.
 const OPEN_FOR_DELETE: Open = Open {
     share: Share::READ.union(Share::WRITE),
     ..Open::existing(
@@ -44,11 +46,13 @@ const OPEN_FOR_DELETE: Open = Open {
     )
 };
 
-/// Opens an object to delete it if its access control list does not grant the rights of [`OPEN_FOR_DELETE`]. These two
-/// rights can also come from the access control list of its directory. The contents of a directory cannot be listed.
+/// Opens an object to delete it if its access control list does not grant the rights of
+/// [`OPEN_FOR_DELETE`]. These two rights can also come from the access control list of its
+/// directory. The contents of a directory cannot be listed.
 ///
-/// csi-proxy does not enable the privileges to back up and to restore files, which would bypass access control lists: they
-/// would act on more than this call, such as the paths that Windows opens to rotate the log and to mount a volume.
+/// csi-proxy does not enable the privileges to back up and to restore files, which would bypass
+/// access control lists: they would act on more than this call, such as the paths that Windows
+/// opens to rotate the log and to mount a volume.
 const OPEN_ONLY_FOR_DELETE: Open = Open { access: Access::DELETE.union(Access::READ_ATTRIBUTES), ..OPEN_FOR_DELETE };
 
 /// An open directory whose entries are deleted.
@@ -56,7 +60,8 @@ const OPEN_ONLY_FOR_DELETE: Open = Open { access: Access::DELETE.union(Access::R
 pub(crate) struct Parent<'a> {
     /// The directory.
     pub(crate) handle: &'a dyn Handle,
-    /// Whether no process can rename the directory or one above it, so that its path leads to it while it is open.
+    /// Whether no process can rename the directory or one above it, so that its path leads to it
+    /// while it is open.
     pub(crate) path_is_stable: bool,
 }
 
@@ -68,14 +73,17 @@ pub(crate) struct DeleteHandle {
     can_list: bool,
 }
 
-/// Opens `name` in `parent` to delete it. If it is a volume mount point, the volume is unmounted first.
+/// Opens `name` in `parent` to delete it. If it is a volume mount point, the volume is unmounted
+/// first.
 pub(crate) fn open(host: &Host, parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
     let entry = open_for_delete(host, parent, name)?;
-    // The mount manager is passed a path, so it is called only if the path cannot lead to another mount point by then.
+    // The mount manager is passed a path, so it is called only if the path cannot lead to another
+    // mount point by then.
     if !parent.path_is_stable || !is_mount_point(&*entry.handle) {
         return Ok(entry);
     }
-    // The mount manager opens the directory too, which fails while a handle with the right to delete is open.
+    // The mount manager opens the directory too, which fails while a handle with the right to
+    // delete is open.
     drop(entry);
     {
         let held = parent.handle.open_child(name, &OPEN_NO_DELETE_SHARE)?;
@@ -88,14 +96,15 @@ pub(crate) fn open(host: &Host, parent: Parent<'_>, name: &U16Str) -> OsResult<D
     open_for_delete(host, parent, name)
 }
 
-/// Removes the mount point at `path`, which is open as `held`, from the database of the mount manager. The directory is
-/// deleted whether this succeeds or not.
+/// Removes the mount point at `path`, which is open as `held`, from the database of the mount
+/// manager. The directory is deleted whether this succeeds or not.
 fn unregister(host: &Host, path: &U16Str, held: Box<dyn Handle>) {
     if let Err(code @ OsError::SHARING_VIOLATION) = host.os().delete_volume_mount_point(path)
         && is_mount_point(&*held)
     {
-        // No document says how the mount manager opens the directory. Without the handle, its parent can be emptied and become a
-        // link: docs/security.md states what a container could reach then.
+        // No document says how the mount manager opens the directory. Without the handle, its
+        // parent can be emptied and become a link: docs/security.md states what a container could
+        // reach then.
         host.fallbacks.record(Fallback::Unmount, code);
         drop(held);
         let _ = host.os().delete_volume_mount_point(path);
@@ -111,7 +120,8 @@ fn open_for_delete(host: &Host, parent: Parent<'_>, name: &U16Str) -> OsResult<D
         Err(OsError::ACCESS_DENIED) => open_with_any_share(parent, name, &OPEN_ONLY_FOR_DELETE),
         outcome => outcome,
     };
-    // A program that reads files in the background gives up its oplock at once. A container need not do so.
+    // A program that reads files in the background gives up its oplock at once. A container need
+    // not do so.
     for _ in 0..OPLOCK_TRIES {
         match open() {
             Err(OsError::OPLOCK_BREAK_IN_PROGRESS) => host.clock().sleep(OPLOCK_INTERVAL),
@@ -123,8 +133,8 @@ fn open_for_delete(host: &Host, parent: Parent<'_>, name: &U16Str) -> OsResult<D
 
 fn open_with_any_share(parent: Parent<'_>, name: &U16Str, how: &Open) -> OsResult<DeleteHandle> {
     let (handle, path_is_stable) = match parent.handle.open_child(name, how) {
-        // Another process may have the object open to delete or rename it. It can then be opened only with deletion
-        // shared.
+        // Another process may have the object open to delete or rename it. It can then be opened
+        // only with deletion shared.
         Err(OsError::SHARING_VIOLATION) => {
             (parent.handle.open_child(name, &Open { share: Share::all(), ..*how })?, false)
         }
@@ -143,7 +153,8 @@ pub(crate) fn delete(entry: &DeleteHandle) -> OsResult<()> {
         Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => {}
         outcome => return outcome,
     }
-    // The file system supports only the older information class, which does not delete read-only files.
+    // The file system supports only the older information class, which does not delete read-only
+    // files.
     if buffer::attributes(handle)?.attributes & FILE_ATTRIBUTE_READONLY != 0 {
         let writable = FileBasicInfo { attributes: FILE_ATTRIBUTE_NORMAL, ..FileBasicInfo::default() };
         handle.set(FileInfo::Basic, writable.as_bytes())?;
@@ -156,20 +167,22 @@ pub(crate) fn delete_on_close(handle: &dyn Handle) -> OsResult<()> {
     handle.set(FileInfo::Disposition, FileDispositionInfo { delete_file: 1 }.as_bytes())
 }
 
-/// Keeps an object that was created with [`os::Options::DELETE_ON_CLOSE`] when its handle is closed.
+/// Keeps an object that was created with [`os::Options::DELETE_ON_CLOSE`] when its handle is
+/// closed.
 pub(crate) fn keep(created: &dyn Handle) -> OsResult<()> {
     created.set(FileInfo::DispositionEx, FileDispositionInfoEx { flags: FILE_DISPOSITION_ON_CLOSE }.as_bytes())
 }
 
 /// Deletes `entry`, opened by [`open`], with all its contents.
 ///
-/// Errors: [`Kind::Busy`] if the time limit is exceeded. The rest is deleted when the request is repeated.
+/// Errors: [`Kind::Busy`] if the time limit is exceeded. The rest is deleted when the request is
+/// repeated.
 pub(crate) fn delete_all(host: &Host, entry: DeleteHandle) -> OperationResult<()> {
     delete_tree(&Removal::begin(host), entry, &mut ListingBuffer::default())
 }
 
-/// The removal of a tree. When its time is over, it ends between two entries, even if other processes keep adding
-/// entries.
+/// The removal of a tree. When its time is over, it ends between two entries, even if other
+/// processes keep adding entries.
 struct Removal<'a> {
     host: &'a Host,
     deadline: Time,
@@ -193,7 +206,8 @@ impl<'a> Removal<'a> {
 
 fn delete_tree(removal: &Removal<'_>, entry: DeleteHandle, buffer: &mut ListingBuffer) -> OperationResult<()> {
     let mut level = Level::new(entry, 0, buffer)?;
-    // An attacker can choose the depth of the tree, so the levels are on the heap and not on the stack.
+    // An attacker can choose the depth of the tree, so the levels are on the heap and not on the
+    // stack.
     let mut above: Vec<Level> = Vec::new();
     loop {
         if let Some(child) = level.next_child(removal, buffer)? {
@@ -236,7 +250,8 @@ pub(crate) fn delete_contents(host: &Host, directory: Parent<'_>, excluded: Opti
             };
             found_any = true;
             match delete_tree(&removal, entry, &mut buffer) {
-                // Either the entry or one below it was deleted by another process; the next round shows which.
+                // Either the entry or one below it was deleted by another process; the next round
+                // shows which.
                 Err(error) if error.is_of(ErrorClass::EntryDeleted) => {}
                 outcome => {
                     outcome?;
@@ -244,8 +259,9 @@ pub(crate) fn delete_contents(host: &Host, directory: Parent<'_>, excluded: Opti
                 }
             }
         }
-        // A listed name may belong to a deleted entry, so only entries that could be opened count. But opening an entry
-        // fails in the same way if the disk was removed, which listing the directory once more tells apart.
+        // A listed name may belong to a deleted entry, so only entries that could be opened count.
+        // But opening an entry fails in the same way if the disk was removed, which listing the
+        // directory once more tells apart.
         if !found_any {
             if skipped_any {
                 buffer.names(directory.handle, 1)?;
@@ -379,8 +395,8 @@ impl ListingBuffer {
     }
 }
 
-/// Adds the names in a buffer of directory entries to `found`, until it has `limit` of them. Returns `None` if the buffer is
-/// malformed.
+/// Adds the names in a buffer of directory entries to `found`, until it has `limit` of them.
+/// Returns `None` if the buffer is malformed.
 fn entries(listing: &[u8], limit: usize, found: &mut Vec<U16String>) -> Option<()> {
     let mut offset = 0;
     while found.len() < limit {
@@ -400,8 +416,9 @@ fn entries(listing: &[u8], limit: usize, found: &mut Vec<U16String>) -> Option<(
     Some(())
 }
 
-/// Returns `name` if it is a single component. An empty name would open the directory itself, and a name with a
-/// separator would bypass the check for links. No correct file system returns such names.
+/// Returns `name` if it is a single component. An empty name would open the directory itself, and a
+/// name with a separator would bypass the check for links. No correct file system returns such
+/// names.
 fn component(name: U16String) -> Option<U16String> {
     let separates = |unit: &u16| [u16::from(b'\\'), u16::from(b'/'), 0].contains(unit);
     (!name.is_empty() && !name.as_slice().iter().any(separates)).then_some(name)
@@ -415,8 +432,8 @@ mod tests {
 
     use super::{component, entries};
 
-    /// Returns the entry of a file `abcd` with this offset to the next entry. Its change time can be read as a name, so
-    /// that an entry that begins within another one is well formed.
+    /// Returns the entry of a file `abcd` with this offset to the next entry. Its change time can
+    /// be read as a name, so that an entry that begins within another one is well formed.
     fn entry(next_entry_offset: u32) -> Vec<u8> {
         let change_time = i64::from_le_bytes(*b"a\0b\0c\0d\0");
         let head = FileIdBothDirInfo {

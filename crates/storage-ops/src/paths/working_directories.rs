@@ -1,16 +1,18 @@
 //! The working directories, and paths below them.
 //!
-//! A working directory is opened with links followed, because administrators use links to move it to another drive.
-//! Below it no link is followed: each component is opened relative to the handle of its parent, without following
-//! links, and refused if it is a link or a mount point. Renaming or replacing a component of the path at any time
-//! therefore cannot redirect an operation out of the working directory: the operation uses the handles that it has
-//! opened. Whether a path exists is asked in one call, without a handle, where Windows can refuse links by itself
+//! A working directory is opened with links followed, because administrators use links to move it
+//! to another drive. Below it no link is followed: each component is opened relative to the handle
+//! of its parent, without following links, and refused if it is a link or a mount point. Renaming
+//! or replacing a component of the path at any time therefore cannot redirect an operation out of
+//! the working directory: the operation uses the handles that it has opened. Whether a path exists
+//! is asked in one call, without a handle, where Windows can refuse links by itself
 //! (`path_lookup`).
 //!
-//! A working directory inside another one is below it like any directory: drivers and their containers may replace it.
-//! An inner working directory therefore decides only which paths are allowed. A path in it is opened from the outermost
-//! working directory. Only one kind of link is followed there: from an inner working directory to an outermost one. The
-//! outermost directory is then opened by its own configured path, so a client that makes such a link gains nothing.
+//! A working directory inside another one is below it like any directory: drivers and their
+//! containers may replace it. An inner working directory therefore decides only which paths are
+//! allowed. A path in it is opened from the outermost working directory. Only one kind of link is
+//! followed there: from an inner working directory to an outermost one. The outermost directory is
+//! then opened by its own configured path, so a client that makes such a link gains nothing.
 
 use std::sync::Arc;
 
@@ -47,14 +49,15 @@ struct OutermostDirectory {
 }
 
 impl OutermostDirectory {
-    /// Opens the directory. Its path is looked up each time, because the directory may be removed and created again, or
-    /// become a mount point, at any time.
+    /// Opens the directory. Its path is looked up each time, because the directory may be removed
+    /// and created again, or become a mount point, at any time.
     fn open(&self, os: &dyn Os) -> OsResult<Box<dyn Handle>> {
         os.open(&self.nt_path, &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY))
     }
 }
 
-/// A name in an open directory below a working directory. An object of that name may or may not exist.
+/// A name in an open directory below a working directory. An object of that name may or may not
+/// exist.
 pub(crate) struct EntryRef {
     /// The open directories from the working directory down to the parent.
     chain: Vec<Arc<dyn Handle>>,
@@ -77,7 +80,8 @@ impl EntryRef {
         &self.leaf
     }
 
-    /// Returns the Win32 path of the entry with a final backslash, for functions that require a path: [`win32_path`].
+    /// Returns the Win32 path of the entry with a final backslash, for functions that require a
+    /// path: [`win32_path`].
     pub(crate) fn win32_path(&self) -> OsResult<U16String> {
         win32_path(self.parent(), &self.leaf)
     }
@@ -100,8 +104,9 @@ impl WorkingDirectories {
         self.general.iter().chain(&self.plugins).chain(&self.pods)
     }
 
-    /// Finds a working directory that lies in another one, or to which the way leads over a link in another one,
-    /// although the texts of their paths do not show it. Returns the inner directory, then the outer one.
+    /// Finds a working directory that lies in another one, or to which the way leads over a link in
+    /// another one, although the texts of their paths do not show it. Returns the inner directory,
+    /// then the outer one.
     pub(crate) fn nested_by_links(&self, os: &dyn Os) -> Option<(&HostPath, &HostPath)> {
         // The last place is the place of the directory itself.
         let places: Vec<_> = self.outermost().map(|path| (path, on_node::places(os, path))).collect();
@@ -132,7 +137,8 @@ impl WorkingDirectories {
             None => None,
         };
         let allowed = only.map_or(&self.general[..], std::slice::from_ref);
-        // If no directory is configured for the context, the directories of both contexts are working directories too.
+        // If no directory is configured for the context, the directories of both contexts are
+        // working directories too.
         let of_contexts = self.plugins.iter().chain(&self.pods).filter(|_| only.is_none());
         if allowed.iter().chain(of_contexts).any(|directory| path.is_in(directory)) {
             return Ok(());
@@ -153,7 +159,8 @@ impl WorkingDirectories {
         Err(OperationError::new(Kind::PermissionDenied, reason))
     }
 
-    /// Checks, by the text only, that `path` is in a working directory, and neither is nor contains one.
+    /// Checks, by the text only, that `path` is in a working directory, and neither is nor contains
+    /// one.
     pub(crate) fn check_entry(&self, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
         self.check(path, context)?;
         self.refuse_boundary(path)
@@ -183,8 +190,9 @@ impl WorkingDirectories {
         look().unwrap_or(false)
     }
 
-    /// Opens the parent directories of `path`, which must neither be nor contain a working directory. They are opened as
-    /// `how` states ([`OPEN_NOFOLLOW`] or [`OPEN_NO_DELETE_SHARE`]) and stay open until the result is dropped.
+    /// Opens the parent directories of `path`, which must neither be nor contain a working
+    /// directory. They are opened as `how` states ([`OPEN_NOFOLLOW`] or [`OPEN_NO_DELETE_SHARE`])
+    /// and stay open until the result is dropped.
     pub(crate) fn entry(
         &self,
         os: &dyn Os,
@@ -211,9 +219,9 @@ impl WorkingDirectories {
         Ok(EntryRef { chain, leaf: leaf.to_owned() })
     }
 
-    /// Calls `open` with `path`. If `open` is refused because of a link, and an administrator may have made this link
-    /// to move a working directory, calls `open` again with the corresponding path in the directory to which the link
-    /// leads.
+    /// Calls `open` with `path`. If `open` is refused because of a link, and an administrator may
+    /// have made this link to move a working directory, calls `open` again with the corresponding
+    /// path in the directory to which the link leads.
     fn where_it_is<T>(
         &self,
         os: &dyn Os,
@@ -229,9 +237,9 @@ impl WorkingDirectories {
         }
     }
 
-    /// If `path` is in an inner working directory that is a link to an outermost working directory, returns the path in
-    /// the outermost one to which `path` leads. The result has fewer components below its outermost directory than
-    /// `path`.
+    /// If `path` is in an inner working directory that is a link to an outermost working directory,
+    /// returns the path in the outermost one to which `path` leads. The result has fewer components
+    /// below its outermost directory than `path`.
     fn moved(&self, os: &dyn Os, path: &HostPath) -> OperationResult<Option<HostPath>> {
         let (outermost, _) = self.locate(path)?;
         let is_between = |inner: &&HostPath| path.is_in(inner) && !path.is_same(inner) && !outermost.path.is_in(inner);
@@ -270,7 +278,8 @@ impl WorkingDirectories {
     /// Returns whether `path` exists, without following a link in its last component.
     pub(crate) fn exists(&self, host: &Host, path: &HostPath, context: Option<PathContext>) -> OperationResult<bool> {
         self.check(path, context)?;
-        // If there is a link on the path to the working directory, or below it, the query decides nothing.
+        // If there is a link on the path to the working directory, or below it, the query decides
+        // nothing.
         if let Some(outcome) = self.lookup.query(host, path) {
             return Ok(outcome.is_ok());
         }
@@ -291,7 +300,8 @@ impl WorkingDirectories {
         }
     }
 
-    /// Opens the object `below` the open directory `root`; refuses a link or mount point above the last component.
+    /// Opens the object `below` the open directory `root`; refuses a link or mount point above the
+    /// last component.
     fn find(&self, host: &Host, root: Box<dyn Handle>, below: &U16Str) -> OperationResult<Box<dyn Handle>> {
         let Some((above, leaf)) = split_last(below) else { return Ok(root) };
         if let Some(opened) = self.lookup.open_below(host, &*root, below) {
@@ -304,8 +314,8 @@ impl WorkingDirectories {
         Ok(parent.open_child(leaf, &OPEN_NOFOLLOW)?)
     }
 
-    /// Creates the directory `path` and its missing parents. If the last component is a directory, or a link to one, it
-    /// is left unchanged.
+    /// Creates the directory `path` and its missing parents. If the last component is a directory,
+    /// or a link to one, it is left unchanged.
     pub(crate) fn create(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
         self.check(path, context)?;
         self.where_it_is(os, path, &|path| self.create_in(os, path))
@@ -360,7 +370,8 @@ fn open_subdirectory(parent: &dyn Handle, name: &U16Str, how: &Open) -> Operatio
 
 /// Creates the directory `name` in `parent`, or opens it if another process has just created it.
 fn create_subdirectory(parent: &dyn Handle, name: &U16Str) -> OperationResult<Box<dyn Handle>> {
-    // Links are not followed: if a dangling link appeared at this moment, its target would be created.
+    // Links are not followed: if a dangling link appeared at this moment, its target would be
+    // created.
     let how =
         Open { disposition: Disposition::Create, options: OPEN_NOFOLLOW.options | Options::DIRECTORY, ..OPEN_NOFOLLOW };
     match parent.open_child(name, &how) {

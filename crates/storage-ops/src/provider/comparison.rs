@@ -44,8 +44,8 @@ impl Reported {
     }
 }
 
-/// A property of a disk that the provider and the device report differently. The numbers are the codes of
-/// `Fallback::ProviderCache`.
+/// A property of a disk that the provider and the device report differently. The numbers are the
+/// codes of `Fallback::ProviderCache`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Property {
     /// The provider or the device does not report all of them.
@@ -56,7 +56,8 @@ pub(crate) enum Property {
     PartitionStyle = 4,
 }
 
-/// Returns the first property in which the provider's instance of a disk differs from what the device reports.
+/// Returns the first property in which the provider's instance of a disk differs from what the
+/// device reports.
 pub(crate) fn difference(device: Option<Reported>, instance: &Instance) -> Option<Property> {
     let (Some(device), Some(provider)) = (device, Reported::by_provider(instance)) else {
         return Some(Property::Missing);
@@ -70,7 +71,8 @@ pub(crate) fn difference(device: Option<Reported>, instance: &Instance) -> Optio
     differing.into_iter().find(|(_, differs)| *differs).map(|(property, _)| property)
 }
 
-/// Returns whether the provider and the device mean the same size of a disk. Less than a mebibyte cannot be used.
+/// Returns whether the provider and the device mean the same size of a disk. Less than a mebibyte
+/// cannot be used.
 pub(crate) fn is_same_size(device: u64, provider: u64) -> bool {
     device.abs_diff(provider) < MIB
 }

@@ -41,16 +41,17 @@ pub(crate) mod code {
     pub(crate) const VOLUME_READ_ONLY: OsError = OsError(43006);
 }
 
-/// The codes with which `Refresh` refuses a disk that is offline or has no partition table, or with which it is not
-/// implemented, and that of an instance whose disk was removed.
+/// The codes with which `Refresh` refuses a disk that is offline or has no partition table, or with
+/// which it is not implemented, and that of an instance whose disk was removed.
 const NOT_REFRESHED: [OsError; 5] =
     [code::NOT_SUPPORTED, code::STALE_CACHE, code::NOT_INITIALIZED, code::DISK_OFFLINE, OsError::WBEM_NOT_FOUND];
 
-/// How long the provider may take to learn of an object that has just arrived, before its cache is refreshed. Waiting costs
-/// less: a refresh reads all disks, partitions and volumes.
+/// How long the provider may take to learn of an object that has just arrived, before its cache is
+/// refreshed. Waiting costs less: a refresh reads all disks, partitions and volumes.
 const ARRIVAL_GRACE: Duration = Duration::from_millis(300);
 
-/// `MSFT_Disk.PartitionStyle` of a disk without a partition table. The control codes use other numbers.
+/// `MSFT_Disk.PartitionStyle` of a disk without a partition table. The control codes use other
+/// numbers.
 pub(crate) const RAW: u32 = 0;
 /// `MSFT_Disk.PartitionStyle` of a disk with an MBR.
 pub(crate) const MBR: u32 = 1;
@@ -86,7 +87,8 @@ pub(crate) fn method_error(method: &str, code: OsError) -> OperationError {
         code::CRITICAL_DISK | code::SYSTEM_PARTITION => {
             (Kind::PermissionDenied, ": the disk is one that the node itself uses")
         }
-        // The cluster size is invalid, the file system is not supported, there are too many clusters, or they are too small.
+        // The cluster size is invalid, the file system is not supported, there are too many
+        // clusters, or they are too small.
         OsError(43000 | 43001 | 43003 | 43005) => {
             (Kind::FailedPrecondition, ": -format-file-system or -format-allocation-unit does not suit the volume")
         }
@@ -99,8 +101,9 @@ pub(crate) fn method_error(method: &str, code: OsError) -> OperationError {
 
 /// Returns the only instance that a query finds; `object` names it in errors.
 ///
-/// The provider learns of a new disk or volume some time after Windows shows it. So its cache is refreshed if it still does
-/// not know the object after a moment: the object exists, since the caller has opened it as a device.
+/// The provider learns of a new disk or volume some time after Windows shows it. So its cache is
+/// refreshed if it still does not know the object after a moment: the object exists, since the
+/// caller has opened it as a device.
 pub(crate) fn find(run: Run<'_>, wql: &str, object: &str) -> OperationResult<Instance> {
     find_where(run, wql, object, |_| true)
 }
@@ -133,8 +136,8 @@ pub(crate) fn find_where(
     found.ok_or_else(|| OperationError::not_found(format!("WMI found no {object}")))
 }
 
-/// Returns the provider's instance with the number of a disk. The instance may belong to another disk, because Windows
-/// reuses numbers.
+/// Returns the provider's instance with the number of a disk. The instance may belong to another
+/// disk, because Windows reuses numbers.
 pub(crate) fn instance_with_number(run: Run<'_>, number: DiskNumber) -> OperationResult<Instance> {
     let wql = format!("SELECT * FROM MSFT_Disk WHERE Number = {}", number.0);
     find(run, &wql, &number.to_string())

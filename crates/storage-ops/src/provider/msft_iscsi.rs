@@ -1,7 +1,8 @@
 //! The iSCSI initiator of Windows: its WMI classes, and whether a session belongs to a request.
 //!
-//! An object whose key the request has is queried by the path that the key makes, without looking it up. If Windows finds
-//! nothing at that path, the object is looked up as the Go program does, which tells what is missing.
+//! An object whose key the request has is queried by the path that the key makes, without looking
+//! it up. If Windows finds nothing at that path, the object is looked up as the Go program does,
+//! which tells what is missing.
 
 use std::net::IpAddr;
 
@@ -20,7 +21,8 @@ impl TargetPortal {
         ]
     }
 
-    /// Returns the path of the portal. Its only key is the address, so the portals of an address have one path.
+    /// Returns the path of the portal. Its only key is the address, so the portals of an address
+    /// have one path.
     pub(crate) fn path(&self) -> String {
         object_path("MSFT_iSCSITargetPortal", "TargetPortalAddress", &self.address)
     }
@@ -34,8 +36,8 @@ impl TargetPortal {
         format!("TargetPortalAddress = {} AND TargetPortalPortNumber = {}", quote(&self.address), self.port)
     }
 
-    /// Returns whether a connection leads to this portal. A connection has an address, so a portal that is given by name
-    /// is compared by its port alone.
+    /// Returns whether a connection leads to this portal. A connection has an address, so a portal
+    /// that is given by name is compared by its port alone.
     pub(crate) fn is_end_of(&self, connection: &Instance) -> bool {
         let is_same = match ip_address(&self.address) {
             Some(own) => connection.text("TargetAddress").and_then(ip_address) == Some(own),
@@ -45,7 +47,8 @@ impl TargetPortal {
     }
 }
 
-/// Parses an IP address, with or without brackets. Ignores the zone, by which only the node distinguishes its networks.
+/// Parses an IP address, with or without brackets. Ignores the zone, by which only the node
+/// distinguishes its networks.
 fn ip_address(text: &str) -> Option<IpAddr> {
     let text = text.trim_start_matches('[').trim_end_matches(']').split('%').next()?;
     text.parse::<IpAddr>().ok().map(|address| address.to_canonical())
@@ -70,8 +73,8 @@ fn is_of_initiator(code: OsError) -> bool {
     code.0 >> 16 == 0xefff
 }
 
-/// Returns an empty result for an error with `code`, with which the initiator says that the change is made already, if
-/// `is_made`.
+/// Returns an empty result for an error with `code`, with which the initiator says that the change
+/// is made already, if `is_made`.
 pub(crate) fn allow(
     code: OsError,
     outcome: OperationResult<Returned>,
@@ -104,8 +107,8 @@ pub(crate) fn associated(run: Run<'_>, path: &str, association: &str, class: &st
     query(run, Namespace::Iscsi, &wql)
 }
 
-/// Returns no instances if Windows refuses a query about an object at a path that was made of its key. The caller then looks
-/// the object up, which takes another query and tells what is missing.
+/// Returns no instances if Windows refuses a query about an object at a path that was made of its
+/// key. The caller then looks the object up, which takes another query and tells what is missing.
 pub(crate) fn if_known(found: OperationResult<Vec<Instance>>) -> OperationResult<Vec<Instance>> {
     match found {
         Err(error) if !matches!(error.kind, Kind::Unavailable | Kind::PermissionDenied) => Ok(Vec::new()),
@@ -146,7 +149,8 @@ pub(crate) fn is_connected(target: &Instance) -> bool {
     target.bool("IsConnected") == Some(true)
 }
 
-/// Returns the path of the session that Connect has created. The instance that the method returns has none.
+/// Returns the path of the session that Connect has created. The instance that the method returns
+/// has none.
 pub(crate) fn created_session(returned: &Returned) -> Option<String> {
     let Value::Object(session) = returned.out.get("CreatediSCSISession")? else { return None };
     Some(object_path("MSFT_iSCSISession", "SessionIdentifier", session.text("SessionIdentifier")?))

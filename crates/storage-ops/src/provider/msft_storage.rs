@@ -1,11 +1,12 @@
 //! The storage provider of Windows: the WMI classes through which disks and volumes are changed.
 //!
-//! Changes that could destroy data are made here, because the provider refuses changes that the control codes would
-//! make: it initializes only a disk without a partition table.
+//! Changes that could destroy data are made here, because the provider refuses changes that the
+//! control codes would make: it initializes only a disk without a partition table.
 //!
-//! The provider answers from a cache. What a change destroys is decided by what the devices report right before it. The
-//! cache is refreshed if it differs from what they report, if the provider refuses a change for a reason that an outdated
-//! cache explains, and before a partition grows. Each query and each method is slow, so no others are made.
+//! The provider answers from a cache. What a change destroys is decided by what the devices report
+//! right before it. The cache is refreshed if it differs from what they report, if the provider
+//! refuses a change for a reason that an outdated cache explains, and before a partition grows.
+//! Each query and each method is slow, so no others are made.
 
 use os::abi::DiskAttributes;
 use os::{Instance, OsError, Returned, U16String, Value};
@@ -24,7 +25,8 @@ use crate::provider::wmi;
 use crate::scheduling::{PoolKind, RunResult, caught};
 use crate::types::VolumeId;
 
-/// The codes with which a provider whose cache is out of date may refuse to change a disk that is ready.
+/// The codes with which a provider whose cache is out of date may refuse to change a disk that is
+/// ready.
 const MAY_BE_STALE: [OsError; 7] = [
     code::STALE_CACHE,
     code::SIZE_NOT_SUPPORTED,
@@ -36,8 +38,9 @@ const MAY_BE_STALE: [OsError; 7] = [
     OsError::WBEM_NOT_FOUND,
 ];
 
-/// The return values of `Format` that may be temporary. A new volume is read-only for a moment, or the parameters that
-/// name it are not valid yet; another program that reacts to its arrival may have locked it.
+/// The return values of `Format` that may be temporary. A new volume is read-only for a moment, or
+/// the parameters that name it are not valid yet; another program that reacts to its arrival may
+/// have locked it.
 const TEMPORARY: [OsError; 6] = [
     code::INVALID_PARAMETER,
     code::IN_USE,
@@ -47,10 +50,11 @@ const TEMPORARY: [OsError; 6] = [
     code::VOLUME_READ_ONLY,
 ];
 
-/// Returns the registry key below `HKEY_LOCAL_MACHINE`, and its value, that record that the formatting of a volume has begun
-/// and its root directory has not been given its access list. Windows goes on formatting if the daemon ends meanwhile, and a
-/// driver that then finds the volume formatted does not call FormatVolume again. The key is volatile: it outlives the daemon
-/// and not Windows.
+/// Returns the registry key below `HKEY_LOCAL_MACHINE`, and its value, that record that the
+/// formatting of a volume has begun and its root directory has not been given its access list.
+/// Windows goes on formatting if the daemon ends meanwhile, and a driver that then finds the volume
+/// formatted does not call FormatVolume again. The key is volatile: it outlives the daemon and not
+/// Windows.
 pub(crate) fn record_of(volume: VolumeId) -> (U16String, U16String) {
     (U16String::from_str(r"SOFTWARE\csi-proxy\VolumesBeingFormatted"), volume.to_windows())
 }
@@ -67,8 +71,8 @@ fn change(
         .map_err(|error| or_removed(error, || disk.check_number()))
 }
 
-/// Returns the error of a change whose object may have been removed meanwhile: the provider has no return value for that.
-/// `find` looks for the object.
+/// Returns the error of a change whose object may have been removed meanwhile: the provider has no
+/// return value for that. `find` looks for the object.
 fn or_removed(error: OperationError, find: impl FnOnce() -> OperationResult<()>) -> OperationError {
     if error.kind != Kind::Internal || !find().is_err_and(|missing| missing.is_not_found()) {
         return error;
@@ -85,8 +89,8 @@ fn accept(code: OsError, outcome: OperationResult<Returned>) -> OperationResult<
     }
 }
 
-/// Runs `change`. If the provider refuses it for a reason that an outdated cache explains, refreshes the cache and runs
-/// `change` again.
+/// Runs `change`. If the provider refuses it for a reason that an outdated cache explains,
+/// refreshes the cache and runs `change` again.
 fn retry_if_stale<T>(run: Run<'_>, mut change: impl FnMut() -> RunResult<T>) -> RunResult<T> {
     match caught(change())? {
         Err(error) if error.code.is_some_and(|code| MAY_BE_STALE.contains(&code)) => {
@@ -97,8 +101,9 @@ fn retry_if_stale<T>(run: Run<'_>, mut change: impl FnMut() -> RunResult<T>) -> 
     }
 }
 
-/// Returns the provider's instance of a disk that is open as a device, after checking that both are the same disk. If the
-/// provider reports it otherwise than the device, refreshes the provider's data first.
+/// Returns the provider's instance of a disk that is open as a device, after checking that both are
+/// the same disk. If the provider reports it otherwise than the device, refreshes the provider's
+/// data first.
 fn instance_of(run: Run<'_>, disk: &Disk) -> OperationResult<Instance> {
     let instance = instance_with_number(run, disk.number)?;
     let device = disk.reader(run.os()).ok().as_ref().and_then(Reported::by_device);
@@ -129,8 +134,9 @@ fn instance_of(run: Run<'_>, disk: &Disk) -> OperationResult<Instance> {
 
 /// Checks that the provider's instance is that of the disk that is open as a device.
 ///
-/// Windows may reuse the number of a disk. Therefore the path in the instance must lead to the device with that number.
-/// If the path cannot be opened, the serial numbers must be equal or, if the disk has none, the sizes.
+/// Windows may reuse the number of a disk. Therefore the path in the instance must lead to the
+/// device with that number. If the path cannot be opened, the serial numbers must be equal or, if
+/// the disk has none, the sizes.
 fn check_same(run: Run<'_>, disk: &Disk, instance: &Instance) -> OperationResult<()> {
     let number = disk.number;
     let of_path = number_at_path(run, instance);
@@ -153,8 +159,9 @@ fn check_same(run: Run<'_>, disk: &Disk, instance: &Instance) -> OperationResult
     Err(OperationError::precondition(reason))
 }
 
-/// Creates a GUID partition table on a disk without a partition table. Calls `is_needed` right before that, and does nothing
-/// if it returns false. Returns the provider's instance of the disk, whose path stays valid.
+/// Creates a GUID partition table on a disk without a partition table. Calls `is_needed` right
+/// before that, and does nothing if it returns false. Returns the provider's instance of the disk,
+/// whose path stays valid.
 pub(crate) fn initialize(run: Run<'_>, disk: &Disk, is_needed: impl Fn() -> RunResult<bool>) -> RunResult<Instance> {
     retry_if_stale(run, || {
         let instance = instance_of(run, disk)?;
@@ -167,9 +174,10 @@ pub(crate) fn initialize(run: Run<'_>, disk: &Disk, is_needed: impl Fn() -> RunR
     })
 }
 
-/// Creates one basic data partition in all the unallocated space of a disk, without a drive letter. A disk that has a
-/// partition other than the reserved one is left unchanged. `known` is the provider's instance of the disk, if the provider
-/// has just initialized it. Returns what the method returned, which may have the new partition.
+/// Creates one basic data partition in all the unallocated space of a disk, without a drive letter.
+/// A disk that has a partition other than the reserved one is left unchanged. `known` is the
+/// provider's instance of the disk, if the provider has just initialized it. Returns what the
+/// method returned, which may have the new partition.
 pub(crate) fn create_partition(run: Run<'_>, disk: &Disk, mut known: Option<Instance>) -> RunResult<Returned> {
     let arguments = [
         ("UseMaximumSize", Value::Bool(true)),
@@ -183,8 +191,8 @@ pub(crate) fn create_partition(run: Run<'_>, disk: &Disk, mut known: Option<Inst
             Some(instance) => check_same(run, disk, &instance).map(|()| instance)?,
             None => instance_of(run, disk)?,
         };
-        // Another program, which our lock does not exclude, may have partitioned the disk, or the call that returned that
-        // the cache is out of date.
+        // Another program, which our lock does not exclude, may have partitioned the disk, or the
+        // call that returned that the cache is out of date.
         let reader = disk.reader(run.os())?;
         reader.update()?;
         if reader.partition_table()?.is_partitioned() {
@@ -208,7 +216,8 @@ pub(crate) fn set_online(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<(
             if instance.bool("IsReadOnly") != Some(true) {
                 return Ok(());
             }
-            // A disk without a partition table may be refused. Whether it is writable shows when it is initialized.
+            // A disk without a partition table may be refused. Whether it is writable shows when it
+            // is initialized.
             let writable = change("SetAttributes", &[("IsReadOnly", Value::Bool(false))]);
             accept(code::NOT_INITIALIZED, writable).map(drop)
         };
@@ -226,8 +235,9 @@ pub(crate) fn set_online(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<(
     })
 }
 
-/// Brings the volume of a partition online, which Windows does not do by itself if automatic mounting is disabled. If its
-/// state is not known, the provider's report decides whether that is needed.
+/// Brings the volume of a partition online, which Windows does not do by itself if automatic
+/// mounting is disabled. If its state is not known, the provider's report decides whether that is
+/// needed.
 pub(crate) fn bring_volume_online(
     run: Run<'_>,
     disk: &Disk,
@@ -245,8 +255,9 @@ pub(crate) fn bring_volume_online(
     })
 }
 
-/// Brings the volume of a partition online that has just been created, so that the disk has been compared with the
-/// provider's. If what `CreatePartition` returned does not lead to the partition, looks the partition up.
+/// Brings the volume of a partition online that has just been created, so that the disk has been
+/// compared with the provider's. If what `CreatePartition` returned does not lead to the partition,
+/// looks the partition up.
 pub(crate) fn bring_new_volume_online(
     run: Run<'_>,
     disk: &Disk,
@@ -264,8 +275,8 @@ pub(crate) fn bring_new_volume_online(
     retry_if_stale(run, || Ok(online(&partition_instance(run, disk, partition)?)?))
 }
 
-/// Returns the partition that `CreatePartition` returned, if the device reports it at the same place. The instance that the
-/// method returns has no path.
+/// Returns the partition that `CreatePartition` returned, if the device reports it at the same
+/// place. The instance that the method returns has no path.
 fn created_partition(returned: &Returned, partition: &Partition) -> Option<Instance> {
     let Value::Object(created) = returned.out.get("CreatedPartition")? else { return None };
     let is_same = created.u64("Offset") == Some(partition.offset) && created.u64("Size") == Some(partition.length);
@@ -273,8 +284,8 @@ fn created_partition(returned: &Returned, partition: &Partition) -> Option<Insta
     is_same.then(|| Instance { path, ..Instance::default() })
 }
 
-/// Formats a volume (a quick format). Calls `needs_format` right before formatting, and does nothing if that returns
-/// false.
+/// Formats a volume (a quick format). Calls `needs_format` right before formatting, and does
+/// nothing if that returns false.
 pub(crate) fn format(run: Run<'_>, id: VolumeId, needs_format: impl Fn() -> RunResult<bool>) -> RunResult<()> {
     let config = run.node().config();
     let file_system = Value::Text(config.new_file_system().into());
@@ -283,7 +294,8 @@ pub(crate) fn format(run: Run<'_>, id: VolumeId, needs_format: impl Fn() -> RunR
     arguments.extend(config.format_allocation_unit.map(|bytes| ("AllocationUnitSize", Value::U32(bytes))));
     run.require_pool(PoolKind::Wmi)?;
     let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", wmi::quote(&id.to_string()));
-    // A disk that is removed and comes back during the call has the same volume again. Only this handle tells.
+    // A disk that is removed and comes back during the call has the same volume again. Only this
+    // handle tells.
     let disk = volume::disk_of(run.os(), id).and_then(|number| Disk::hold(run.os(), number));
     let mut refused = None;
     let formatted = run.host().poll(run.timeouts().arrival, || -> RunResult<_> {
@@ -337,10 +349,12 @@ pub(crate) fn format(run: Run<'_>, id: VolumeId, needs_format: impl Fn() -> RunR
     }
 }
 
-/// Returns the provider's instance of a partition of a disk that is open as a device and that has been compared with the
-/// provider's. If the provider reports the partition otherwise than the device, refreshes its data first.
+/// Returns the provider's instance of a partition of a disk that is open as a device and that has
+/// been compared with the provider's. If the provider reports the partition otherwise than the
+/// device, refreshes its data first.
 ///
-/// The partition is found by its offset: the provider numbers partitions in the order of the offsets, and the device may not.
+/// The partition is found by its offset: the provider numbers partitions in the order of the
+/// offsets, and the device may not.
 fn partition_instance(run: Run<'_>, disk: &Disk, partition: &Partition) -> OperationResult<Instance> {
     let (number, disk_number) = (partition.number, disk.number);
     let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {}", disk_number.0);
@@ -356,8 +370,9 @@ fn partition_instance(run: Run<'_>, disk: &Disk, partition: &Partition) -> Opera
     Ok(found)
 }
 
-/// Grows a partition and its file system to `size` bytes, after refreshing the provider's data of the disk: a provider that
-/// does not know that the disk has grown, or that another program has deleted the next partition, may refuse the size.
+/// Grows a partition and its file system to `size` bytes, after refreshing the provider's data of
+/// the disk: a provider that does not know that the disk has grown, or that another program has
+/// deleted the next partition, may refuse the size.
 pub(crate) fn resize(run: Run<'_>, disk: &Disk, partition: &Partition, size: u64) -> RunResult<()> {
     run.require_pool(PoolKind::Wmi)?;
     let instance = instance_with_number(run, disk.number)?;

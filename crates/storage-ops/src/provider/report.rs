@@ -1,5 +1,5 @@
-//! Reports of the storage provider about disks and volumes, as the Go program reads them: the fallback if a device does
-//! not answer (see [`crate::host::fallback`]).
+//! Reports of the storage provider about disks and volumes, as the Go program reads them: the
+//! fallback if a device does not answer (see [`crate::host::fallback`]).
 
 use os::abi::{DiskAttributes, DiskExtent};
 use os::{Instance, Namespace, U16Str, Uuid, Value};
@@ -28,7 +28,8 @@ pub(crate) fn disk_numbers(run: Run<'_>) -> OperationResult<Vec<DiskNumber>> {
     Ok(disks.iter().filter_map(|disk| disk.u32("Number")).map(DiskNumber).collect())
 }
 
-/// Returns the instance of a disk. If its path can be opened, the device there must have the same number.
+/// Returns the instance of a disk. If its path can be opened, the device there must have the same
+/// number.
 fn disk(run: Run<'_>, number: DiskNumber) -> OperationResult<Instance> {
     let instance = instance_with_number(run, number)?;
     match number_at_path(run, &instance) {
@@ -114,7 +115,8 @@ fn associated(run: Run<'_>, instance: &Instance, class: &str) -> OperationResult
     query(run, &wql)
 }
 
-/// Returns the instance of a volume. A volume that the provider does not know yet is waited for, where that is possible.
+/// Returns the instance of a volume. A volume that the provider does not know yet is waited for,
+/// where that is possible.
 pub(crate) fn volume(run: Run<'_>, volume: VolumeId) -> OperationResult<Instance> {
     let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", wmi::quote(&volume.to_string()));
     let object = format!("volume {volume}");
@@ -133,7 +135,8 @@ fn partition_of(run: Run<'_>, id: VolumeId) -> OperationResult<Instance> {
     }
 }
 
-/// Returns the extent of a volume, which is its partition. Volumes over several partitions have another type of partition.
+/// Returns the extent of a volume, which is its partition. Volumes over several partitions have
+/// another type of partition.
 pub(crate) fn extent(run: Run<'_>, volume: VolumeId) -> OperationResult<DiskExtent> {
     let instance = partition_of(run, volume)?;
     if partition(&instance).is_none_or(|partition| partition.kind != PartitionKind::Data) {
@@ -160,14 +163,15 @@ pub(crate) fn flush(run: Run<'_>, id: VolumeId) -> OperationResult<()> {
     invoke(run, &volume.path, "Flush", &[], run.timeouts().change).map(drop)
 }
 
-/// Returns the name of the file system that the provider reports on a volume. `None` is no evidence: the provider also
-/// returns it for a volume that is locked, encrypted, unreadable or of another operating system.
+/// Returns the name of the file system that the provider reports on a volume. `None` is no
+/// evidence: the provider also returns it for a volume that is locked, encrypted, unreadable or of
+/// another operating system.
 pub(crate) fn file_system(run: Run<'_>, id: VolumeId) -> OperationResult<Option<String>> {
     Ok(file_system_of(&volume(run, id)?))
 }
 
-/// Calls `AddAccessPath`, which mounts a volume at the directory `path`, or `RemoveAccessPath`, which removes its mount point
-/// there.
+/// Calls `AddAccessPath`, which mounts a volume at the directory `path`, or `RemoveAccessPath`,
+/// which removes its mount point there.
 pub(crate) fn change_access_path(run: Run<'_>, volume: VolumeId, method: &str, path: &U16Str) -> OperationResult<()> {
     let partition = partition_of(run, volume)?;
     // The provider expects a path without a final backslash.

@@ -38,10 +38,12 @@ pub(crate) fn query(run: Run<'_>, namespace: Namespace, wql: &str) -> OperationR
     })
 }
 
-/// Calls a method and waits until it ends. If it takes longer than `timeout`, the method keeps the locks until it ends.
+/// Calls a method and waits until it ends. If it takes longer than `timeout`, the method keeps the
+/// locks until it ends.
 pub(crate) fn call(run: Run<'_>, call: &MethodCall<'_>, timeout: Duration) -> OperationResult<Returned> {
     let method = call.method;
-    // WMI takes an empty path for that of a new class, and reports that it does not have the method.
+    // WMI takes an empty path for that of a new class, and reports that it does not have the
+    // method.
     if call.path.is_empty() {
         let reason = format!("WMI returned an object without a path, so {method} cannot be called");
         return Err(OperationError::new(Kind::Internal, reason));

@@ -26,12 +26,12 @@ pub(crate) struct UnreadDisk {
 /// A function that reads an open disk.
 type Read<R> = fn(&dyn Os, Disk) -> R;
 
-/// The results of reading each disk, in the order of the disk numbers, and the disks that could not be opened or have
-/// not answered.
+/// The results of reading each disk, in the order of the disk numbers, and the disks that could not
+/// be opened or have not answered.
 pub(crate) type DisksRead<R> = (Vec<(DiskNumber, R)>, Vec<UnreadDisk>);
 
-/// Opens each disk and calls `read`, as [`read_listed`] does. If Windows does not list the disks, takes those that the
-/// storage provider reports.
+/// Opens each disk and calls `read`, as [`read_listed`] does. If Windows does not list the disks,
+/// takes those that the storage provider reports.
 pub(crate) fn read<R: Send + 'static>(run: Run<'_>, read: Read<R>) -> RunResult<DisksRead<R>> {
     run.or_fallback(Fallback::DiskList, read_listed(run.host(), read), || {
         let numbers = report::disk_numbers(run)?;
@@ -40,8 +40,8 @@ pub(crate) fn read<R: Send + 'static>(run: Run<'_>, read: Read<R>) -> RunResult<
     })
 }
 
-/// Opens each disk and calls `read`. Both may hang and run on another thread, so `read` must make all queries of the
-/// disk that the caller needs.
+/// Opens each disk and calls `read`. Both may hang and run on another thread, so `read` must make
+/// all queries of the disk that the caller needs.
 pub(crate) fn read_listed<R: Send + 'static>(host: &Host, read: Read<R>) -> OperationResult<DisksRead<R>> {
     let interfaces = host.os().device_interfaces(DISK_INTERFACE)?;
     let present: HashSet<_> = interfaces.iter().collect();

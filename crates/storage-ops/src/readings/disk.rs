@@ -41,14 +41,15 @@ pub(crate) fn size_by_number(run: Run<'_>, number: DiskNumber) -> RunResult<u64>
     run.or_fallback(Fallback::DiskSize, first, || report::disk_size(run, number))
 }
 
-/// Queries the partition table of an open disk. The report of the storage provider must not decide whether a disk is
-/// partitioned.
+/// Queries the partition table of an open disk. The report of the storage provider must not decide
+/// whether a disk is partitioned.
 pub(crate) fn partition_table(run: Run<'_>, disk: &Disk) -> RunResult<PartitionTable> {
     run.or_fallback(Fallback::PartitionTable, disk.partition_table(), || report::partition_table(run, disk.number))
 }
 
-/// Returns `known`, the partition table as the device has answered. If the device has not answered, partitions that the
-/// storage provider reports exist. A report of no partition is no evidence: the cache of the provider may be out of date.
+/// Returns `known`, the partition table as the device has answered. If the device has not answered,
+/// partitions that the storage provider reports exist. A report of no partition is no evidence: the
+/// cache of the provider may be out of date.
 pub(crate) fn known_partition_table(
     run: Run<'_>,
     number: DiskNumber,

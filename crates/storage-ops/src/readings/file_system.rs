@@ -12,8 +12,8 @@ use crate::provider::report;
 use crate::scheduling::RunResult;
 use crate::types::VolumeId;
 
-/// Determines the file system of `volume`. If it cannot be determined, that is an error, because callers format a raw
-/// volume.
+/// Determines the file system of `volume`. If it cannot be determined, that is an error, because
+/// callers format a raw volume.
 pub(crate) fn detect(host: &Host, volume: VolumeId) -> OperationResult<FileSystem> {
     let handle = volume::open(host.os(), volume, &OPEN_FOR_READ)?;
     let name = file_system::name_of(&*handle).or_else(|code| none_if_no_root(host, volume, code));
@@ -39,8 +39,9 @@ pub(crate) fn detect(host: &Host, volume: VolumeId) -> OperationResult<FileSyste
     }
 }
 
-/// Returns `detected`, the result of [`detect`]. If `detect` has failed, a file system that the storage provider reports
-/// exists. A report of no file system is no evidence: the cache of the provider may be out of date.
+/// Returns `detected`, the result of [`detect`]. If `detect` has failed, a file system that the
+/// storage provider reports exists. A report of no file system is no evidence: the cache of the
+/// provider may be out of date.
 pub(crate) fn or_reported(
     run: Run<'_>,
     volume: VolumeId,
@@ -55,8 +56,9 @@ pub(crate) fn or_reported(
     })
 }
 
-/// Returns `None` for the name of the file system after `code`, if that says nothing about the volume and its root directory
-/// cannot be opened because Windows has mounted no file system. Otherwise returns `code`.
+/// Returns `None` for the name of the file system after `code`, if that says nothing about the
+/// volume and its root directory cannot be opened because Windows has mounted no file system.
+/// Otherwise returns `code`.
 fn none_if_no_root(host: &Host, volume: VolumeId, code: OsError) -> OsResult<Option<String>> {
     if ErrorClass::UnsupportedOrInvalid.contains(code)
         && host.os().open(&volume.root(), &OPEN_FOR_READ).err() == Some(OsError::UNRECOGNIZED_VOLUME)

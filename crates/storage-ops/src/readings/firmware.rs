@@ -8,7 +8,8 @@ use crate::node::run::Run;
 use crate::provider::wmi;
 use crate::scheduling::{PoolKind, RunResult};
 
-/// Returns the serial number in the firmware's table or, if the table has none or cannot be read, the one that WMI reports.
+/// Returns the serial number in the firmware's table or, if the table has none or cannot be read,
+/// the one that WMI reports.
 pub(crate) fn serial_number(run: Run<'_>) -> RunResult<String> {
     let first = smbios::read_serial(run.os());
     if let Ok(Some(serial)) = first {

@@ -1,4 +1,5 @@
-//! Links on a path: following them, each on a thread of the pool for its target, because opening the target may hang.
+//! Links on a path: following them, each on a thread of the pool for its target, because opening
+//! the target may hang.
 
 use os::{Handle, NtPath, Open, Options, Os, OsResult};
 
@@ -8,22 +9,22 @@ use crate::paths::opening::{MAX_LINKS, OPEN_NOFOLLOW};
 use crate::scheduling::{PoolKind, Resource, RunResult, failed_precondition};
 use crate::types::HostPath;
 
-/// Follows the chain of links that starts at `link`, and moves the operation to each pool that a link needs before touching
-/// its target.
+/// Follows the chain of links that starts at `link`, and moves the operation to each pool that a
+/// link needs before touching its target.
 pub(crate) fn follow_to_end(run: Run<'_>, link: &Link) -> RunResult<()> {
     let mut links_left = MAX_LINKS;
     follow(run, link, &mut links_left).map(drop)
 }
 
-/// Moves the operation to the pools that it needs to open the target of `link`. If the target is a link too, it is not
-/// followed.
+/// Moves the operation to the pools that it needs to open the target of `link`. If the target is a
+/// link too, it is not followed.
 pub(crate) fn follow_to_target(run: Run<'_>, link: &Link) -> RunResult<()> {
     let mut links_left = MAX_LINKS;
     enter(run, link, &mut links_left).map(drop)
 }
 
-/// Opens the object at `path` to query it, in the pools that the links among its parent directories require. These links
-/// are followed; one in the last component is not.
+/// Opens the object at `path` to query it, in the pools that the links among its parent directories
+/// require. These links are followed; one in the last component is not.
 pub(crate) fn open_itself(run: Run<'_>, path: &HostPath) -> RunResult<OsResult<Box<dyn Handle>>> {
     if let Some(outcome) = run.node().directories.lookup().open(run.host(), path) {
         return Ok(outcome);
@@ -37,8 +38,8 @@ pub(crate) fn open_itself(run: Run<'_>, path: &HostPath) -> RunResult<OsResult<B
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Location {
     Local,
-    /// On a server, or to an object that cannot be opened. No link can require a further pool after the pool for remote
-    /// paths.
+    /// On a server, or to an object that cannot be opened. No link can require a further pool after
+    /// the pool for remote paths.
     Final,
 }
 
@@ -102,7 +103,8 @@ fn follow_ancestors(run: Run<'_>, path: &HostPath, links_left: &mut usize) -> Ru
     Ok(Location::Local)
 }
 
-/// Opens the target of the link at `path`. If the target is a link, it is opened without being followed.
+/// Opens the target of the link at `path`. If the target is a link, it is opened without being
+/// followed.
 pub(crate) fn open_target(os: &dyn Os, path: &NtPath, link: &Link) -> OsResult<Box<dyn Handle>> {
     match link.nt_target() {
         Some(target) => os.open(&target, &OPEN_NOFOLLOW),

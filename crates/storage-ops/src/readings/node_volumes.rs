@@ -1,5 +1,6 @@
-//! The volumes and disks that the node itself uses. No operation mounts, empties or formats such a volume, or takes
-//! such a disk offline. If the use of a volume or disk cannot be determined, the operation fails.
+//! The volumes and disks that the node itself uses. No operation mounts, empties or formats such a
+//! volume, or takes such a disk offline. If the use of a volume or disk cannot be determined, the
+//! operation fails.
 
 use os::{Handle, OsError, PathForm};
 
@@ -15,11 +16,12 @@ use crate::readings::volume::extents;
 use crate::scheduling::{RunResult, failed};
 use crate::types::{DiskNumber, HostPath, VolumeId};
 
-/// Refuses `volume` if the node itself uses it. The node uses: the volume of Windows; the volumes of the working
-/// directories and of other paths of the node, and each volume on the way to them; the EFI system, recovery and
-/// reserved partitions of every disk; and the active partition of a disk with a volume of the first two kinds. A node
-/// with a BIOS starts from such a partition, which Windows names "System Reserved" although it has the type of a data
-/// partition. If the content of the volume is at stake, `run` must not use the provider.
+/// Refuses `volume` if the node itself uses it. The node uses: the volume of Windows; the volumes
+/// of the working directories and of other paths of the node, and each volume on the way to them;
+/// the EFI system, recovery and reserved partitions of every disk; and the active partition of a
+/// disk with a volume of the first two kinds. A node with a BIOS starts from such a partition,
+/// which Windows names "System Reserved" although it has the type of a data partition. If the
+/// content of the volume is at stake, `run` must not use the provider.
 pub(crate) fn refuse_volume(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     let node = run.node();
     if of_node(node)?.contains(&volume) {
@@ -48,8 +50,8 @@ pub(crate) fn refuse_volume(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     Ok(())
 }
 
-/// Refuses a disk with an extent of a volume that the node itself uses. Disk 0 is usually such a disk, and it is the disk
-/// of a request without a number.
+/// Refuses a disk with an extent of a volume that the node itself uses. Disk 0 is usually such a
+/// disk, and it is the disk of a request without a number.
 pub(crate) fn refuse_disk(node: &Node, disk: DiskNumber) -> OperationResult<()> {
     if has_volume_of_node(node, disk)? {
         return Err(OperationError::new(Kind::PermissionDenied, "the disk has a volume that the node itself uses"));
@@ -71,9 +73,10 @@ pub(crate) fn has_volume_of_node(node: &Node, disk: DiskNumber) -> OperationResu
     Ok(false)
 }
 
-/// Returns the volumes that the node itself uses: the volume of Windows, the volumes of the working directories and of
-/// other paths of the node, and each volume on the way to them. Inner working directories need no look: they are on the
-/// volume of the outer one, or lead to another working directory. Drivers may have made any other link there.
+/// Returns the volumes that the node itself uses: the volume of Windows, the volumes of the working
+/// directories and of other paths of the node, and each volume on the way to them. Inner working
+/// directories need no look: they are on the volume of the outer one, or lead to another working
+/// directory. Drivers may have made any other link there.
 fn of_node(node: &Node) -> OperationResult<Vec<VolumeId>> {
     let mut volumes = Vec::new();
     let windows = HostPath::drive_root_of(node.config().system_drive);
@@ -121,7 +124,8 @@ fn volume_of(object: &dyn Handle) -> OperationResult<Option<VolumeId>> {
     volume.ok_or_else(none).map(Some)
 }
 
-/// Returns whether the code tells that a path does not exist. Kubelet may not have created a working directory yet.
+/// Returns whether the code tells that a path does not exist. Kubelet may not have created a
+/// working directory yet.
 fn is_directory_missing(code: OsError) -> bool {
     ErrorClass::DirectoryMissing.contains(code)
 }
@@ -131,8 +135,8 @@ fn is_empty_drive(code: OsError) -> bool {
     matches!(code, OsError::NOT_READY | OsError::UNRECOGNIZED_VOLUME)
 }
 
-/// Returns whether `path`, as the mount manager names it, is in a working directory. The mount manager knows nothing of the
-/// links that lead to one.
+/// Returns whether `path`, as the mount manager names it, is in a working directory. The mount
+/// manager knows nothing of the links that lead to one.
 pub(crate) fn is_in_working_directory(node: &Node, path: &HostPath) -> OperationResult<bool> {
     if node.directories.check(path, None).is_ok() {
         return Ok(true);

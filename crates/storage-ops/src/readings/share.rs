@@ -9,8 +9,9 @@ use crate::error_class::ErrorClass;
 use crate::node::run::Run;
 use crate::types::UncPath;
 
-/// An attempt that failed after this time has waited for a server that does not answer (SMB-25). Assumed: a stale session fails
-/// at once. If Windows waits for it too, the request fails, and its repetition uses a new session.
+/// An attempt that failed after this time has waited for a server that does not answer (SMB-25).
+/// Assumed: a stale session fails at once. If Windows waits for it too, the request fails, and its
+/// repetition uses a new session.
 const ONE_TIME_OUT: Duration = Duration::from_secs(5);
 
 /// Why a mapped share cannot be read.
@@ -20,26 +21,28 @@ pub(crate) enum Unreadable {
     CredentialsRefused(OsError),
     /// The server answers that it has no such share.
     ShareMissing(OsError),
-    /// The server denies access or has no such share, or Windows has no credentials for it. The credentials of the mapping
-    /// may be right.
+    /// The server denies access or has no such share, or Windows has no credentials for it. The
+    /// credentials of the mapping may be right.
     Refused(OsError),
-    /// Another reason, such as a network failure. Files that are open on the share may become usable again.
+    /// Another reason, such as a network failure. Files that are open on the share may become
+    /// usable again.
     Other(OsError),
 }
 
-/// Returns whether the code proves that a mapping is not usable: the server has answered, or Windows has no credentials
-/// for it. After every other code, such as the code of an outage or an unknown code, the share may become readable
-/// again.
+/// Returns whether the code proves that a mapping is not usable: the server has answered, or
+/// Windows has no credentials for it. After every other code, such as the code of an outage or an
+/// unknown code, the share may become readable again.
 fn is_evidence(code: OsError) -> bool {
     [OsError::ACCESS_DENIED, OsError::BAD_NET_NAME, OsError::NO_SUCH_LOGON_SESSION].contains(&code)
         || ErrorClass::CredentialsRefused.contains(code)
 }
 
-/// Reads the share and the directory on it that `remote` names. It suffices if one of them can be read.
+/// Reads the share and the directory on it that `remote` names. It suffices if one of them can be
+/// read.
 ///
-/// Makes up to three attempts: a refusal leads to the removal of the mapping, which breaks the open files of other
-/// pods, so a single error, which may be transient, is not enough. An attempt that has waited for the server is the last one:
-/// an outage removes no mapping.
+/// Makes up to three attempts: a refusal leads to the removal of the mapping, which breaks the open
+/// files of other pods, so a single error, which may be transient, is not enough. An attempt that
+/// has waited for the server is the last one: an outage removes no mapping.
 pub(crate) fn read(run: Run<'_>, remote: &UncPath) -> Result<(), Unreadable> {
     let attempt = |share_only| {
         let begin = run.clock().now();
@@ -53,13 +56,15 @@ pub(crate) fn read(run: Run<'_>, remote: &UncPath) -> Result<(), Unreadable> {
     let Err(first) = attempt(true)? else { return Ok(()) };
     match attempt(false)? {
         Ok(()) => return Ok(()),
-        // The user is not allowed to list the share, but the server reports that the directory does not exist.
+        // The user is not allowed to list the share, but the server reports that the directory does
+        // not exist.
         Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) if first == OsError::ACCESS_DENIED => return Ok(()),
         Err(_) => {}
     }
     let Err(last) = attempt(true)? else { return Ok(()) };
     let is_refused = |code: OsError| ErrorClass::CredentialsRefused.contains(code);
-    // The code that explains why the mapping is kept. A single refusal of the credentials does not remove a mapping.
+    // The code that explains why the mapping is kept. A single refusal of the credentials does not
+    // remove a mapping.
     let named = if is_refused(last) { first } else { last };
     Err(match (first, last) {
         (OsError::BAD_NET_NAME, OsError::BAD_NET_NAME) => Unreadable::ShareMissing(last),
@@ -69,8 +74,8 @@ pub(crate) fn read(run: Run<'_>, remote: &UncPath) -> Result<(), Unreadable> {
     })
 }
 
-/// Asks a server that may be failing over until it has the share again: during a failover, a server answers that it has
-/// no such share. Returns the last answer.
+/// Asks a server that may be failing over until it has the share again: during a failover, a server
+/// answers that it has no such share. Returns the last answer.
 pub(crate) fn wait_for_share(run: Run<'_>, remote: &UncPath) -> OperationResult<Result<(), Unreadable>> {
     let answer = run.host().poll(run.timeouts().share_gone, || -> OperationResult<_> {
         Ok(match list(run.os(), remote, true) {
@@ -82,8 +87,9 @@ pub(crate) fn wait_for_share(run: Run<'_>, remote: &UncPath) -> OperationResult<
     Ok(answer.unwrap_or(Err(Unreadable::ShareMissing(OsError::BAD_NET_NAME))))
 }
 
-/// Lists the share, or the directory on it, with a new open, which uses the session of the mapping. If the user may not
-/// list it, it suffices that its attributes may be read: that proves the session and the credentials.
+/// Lists the share, or the directory on it, with a new open, which uses the session of the mapping.
+/// If the user may not list it, it suffices that its attributes may be read: that proves the
+/// session and the credentials.
 pub(crate) fn list(os: &dyn Os, remote: &UncPath, share_only: bool) -> OsResult<()> {
     let path = remote.to_nt(share_only);
     let open = |access| os.open(&path, &Open::existing(access, Options::DIRECTORY));

@@ -1,4 +1,5 @@
-//! Volumes: the disks they are on, their size, whether they have arrived, and the writing of their caches.
+//! Volumes: the disks they are on, their size, whether they have arrived, and the writing of their
+//! caches.
 
 use os::OsError;
 use os::abi::DiskExtent;
@@ -41,8 +42,8 @@ pub(crate) fn locked_disk_of(run: Run<'_>, volume: VolumeId) -> RunResult<DiskNu
     Ok(disk)
 }
 
-/// Returns whether a volume exists: whether Windows can open it or lists it or, if there is no list, the storage provider
-/// knows it. Only Windows decides that a volume does not exist.
+/// Returns whether a volume exists: whether Windows can open it or lists it or, if there is no
+/// list, the storage provider knows it. Only Windows decides that a volume does not exist.
 ///
 /// The list comes second because its length is the number of volumes of the node.
 pub(crate) fn exists(run: Run<'_>, volume: VolumeId) -> RunResult<bool> {
@@ -58,8 +59,8 @@ pub(crate) fn exists(run: Run<'_>, volume: VolumeId) -> RunResult<bool> {
     failed(OperationError::of(opened, format!("it cannot be determined whether volume {volume} exists")))
 }
 
-/// Returns the volumes on `disk` with their offsets: first the volumes on data partitions, then all others, each in the
-/// order of the offsets.
+/// Returns the volumes on `disk` with their offsets: first the volumes on data partitions, then all
+/// others, each in the order of the offsets.
 pub(crate) fn on_disk(run: Run<'_>, disk: DiskNumber, partitions: &[Partition]) -> RunResult<Vec<(u64, VolumeId)>> {
     let found = match queried_on_disk(run.host(), disk) {
         Ok((mut found, Some(code))) if !hold_each(partitions, &found) => {
@@ -103,8 +104,9 @@ fn queried_on_disk(host: &Host, disk: DiskNumber) -> OperationResult<(Vec<Volume
             Some(Ok(_)) => {}
             // A volume that is late may be on this disk.
             None => unknown = unknown.or(Some(OsError::SEM_TIMEOUT)),
-            // A CD drive and a volume that is being removed have no extents. A volume that cannot be queried must not
-            // make the listing of another disk fail; if it is on this disk, callers notice that it is missing.
+            // A CD drive and a volume that is being removed have no extents. A volume that cannot
+            // be queried must not make the listing of another disk fail; if it is on this disk,
+            // callers notice that it is missing.
             Some(Err(code)) if ErrorClass::UnsupportedOrInvalid.contains(*code) => {}
             Some(Err(code)) => unknown = unknown.or(OperationError::from(*code).inconclusive()),
         }
@@ -134,7 +136,8 @@ pub(crate) fn have_arrived(volumes: &DataVolumes) -> bool {
     volumes.iter().all(|(_, volume)| volume.is_some())
 }
 
-/// Waits until each data partition of `disk` has a volume, and returns those that have arrived by then.
+/// Waits until each data partition of `disk` has a volume, and returns those that have arrived by
+/// then.
 pub(crate) fn wait_for_volumes(run: Run<'_>, disk: &Disk) -> RunResult<DataVolumes> {
     let mut volumes = DataVolumes::new();
     run.host().poll(run.timeouts().arrival, || -> RunResult<_> {
@@ -144,8 +147,8 @@ pub(crate) fn wait_for_volumes(run: Run<'_>, disk: &Disk) -> RunResult<DataVolum
     Ok(volumes)
 }
 
-/// Whether the volume of a data partition is online. The mount manager leaves a new volume offline if automatic mounting is
-/// disabled: it is listed and can be opened, but reading it fails.
+/// Whether the volume of a data partition is online. The mount manager leaves a new volume offline
+/// if automatic mounting is disabled: it is listed and can be opened, but reading it fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VolumeState {
     Online,
@@ -190,8 +193,9 @@ pub(crate) fn flush(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     }
 }
 
-/// Flushes all volumes of a disk before it goes offline, which Windows does not do itself. Best effort: a failing disk must
-/// still be detachable, so errors are retried once and then logged. Stops only to request a rerun.
+/// Flushes all volumes of a disk before it goes offline, which Windows does not do itself. Best
+/// effort: a failing disk must still be detachable, so errors are retried once and then logged.
+/// Stops only to request a rerun.
 pub(crate) fn flush_all(run: Run<'_>, disk: &Disk) -> RunResult<()> {
     let listed = disk::partition_table(run, disk).and_then(|table| {
         let volumes = on_disk(run, disk.number, &table.partitions)?;

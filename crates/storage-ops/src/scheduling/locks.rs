@@ -1,10 +1,11 @@
 //! Locks on the objects of a node, granted in the order of the requests.
 //!
-//! An operation requests all its locks at once: it joins the queue of each key in one step and runs when no earlier
-//! request in any of them conflicts with it. Therefore operations cannot deadlock, and conflicting requests for a key are
-//! granted in order. A lock on a path also covers everything below it: it is exclusive for the path and shared for the
-//! directories above. A lock belongs to its [`Guard`] and not to a thread: a call of Windows that outlives the operation
-//! can keep the guard.
+//! An operation requests all its locks at once: it joins the queue of each key in one step and runs
+//! when no earlier request in any of them conflicts with it. Therefore operations cannot deadlock,
+//! and conflicting requests for a key are granted in order. A lock on a path also covers everything
+//! below it: it is exclusive for the path and shared for the directories above. A lock belongs to
+//! its [`Guard`] and not to a thread: a call of Windows that outlives the operation can keep the
+//! guard.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -68,8 +69,8 @@ enum Mode {
 /// The requests for one key, in order.
 type Queue = VecDeque<(u64, Mode)>;
 
-/// Returns how many requests at the head of the queue are granted: one that is exclusive, or all that are shared up to
-/// the first exclusive one.
+/// Returns how many requests at the head of the queue are granted: one that is exclusive, or all
+/// that are shared up to the first exclusive one.
 fn granted(queue: &Queue) -> usize {
     match queue.iter().position(|(_, mode)| *mode == Mode::Exclusive) {
         Some(0) => 1,
@@ -151,7 +152,8 @@ impl Locks {
         Acquire(Some(Guard { locks: self.clone(), id, owner, keys: modes }))
     }
 
-    /// Notes that the operation of `owner` has ended. Calls of Windows that outlive the operation still hold its locks.
+    /// Notes that the operation of `owner` has ended. Calls of Windows that outlive the operation
+    /// still hold its locks.
     pub(crate) fn end(&self, owner: Owner) {
         let mut table = lock(&self.0);
         for (_, has_ended) in table.owners.values_mut().filter(|(other, _)| *other == owner) {
@@ -231,7 +233,8 @@ impl Guard {
         self.keys.get(key) == Some(&Mode::Exclusive)
     }
 
-    /// Returns the locks of more keys, for the same owner, unless another request has or waits for one of them.
+    /// Returns the locks of more keys, for the same owner, unless another request has or waits for
+    /// one of them.
     pub(crate) fn try_acquire_more(&self, keys: Vec<LockKey>) -> Option<Self> {
         let acquire = pin!(self.locks.join(self.owner, keys));
         match acquire.poll(&mut Context::from_waker(Waker::noop())) {

@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::types::DiskNumber;
 
-/// The pools of worker threads. A dead server or a lost disk can block only threads of its own pool.
+/// The pools of worker threads. A dead server or a lost disk can block only threads of its own
+/// pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum PoolKind {
@@ -62,8 +63,9 @@ impl PoolSet {
     }
 }
 
-/// The resource that an operation waits for while it runs. A quota limits the threads for one resource, so that a resource
-/// that no longer answers does not block operations on other resources.
+/// The resource that an operation waits for while it runs. A quota limits the threads for one
+/// resource, so that a resource that no longer answers does not block operations on other
+/// resources.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
     /// An SMB server, by its name in lower case.

@@ -9,24 +9,27 @@ use crate::scheduling::pool_kind::Resource;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u64);
 
-/// The resource and the client that a thread works for. Without a resource or a client, the quota for it does not apply.
+/// The resource and the client that a thread works for. Without a resource or a client, the quota
+/// for it does not apply.
 #[derive(Clone, Debug)]
 pub(crate) struct Holder {
     pub(crate) resource: Option<Resource>,
     pub(crate) client: Option<ClientId>,
-    /// Whether the quotas do not apply, because the operation has begun a change. The thread counts nevertheless.
+    /// Whether the quotas do not apply, because the operation has begun a change. The thread counts
+    /// nevertheless.
     pub(crate) is_exempt: bool,
 }
 
 /// How many threads of a pool are in use, and for whom.
 ///
-/// A resource or client without a thread may take any free thread. A resource that holds a thread already may take beyond_first
-/// threads only from a quarter of the pool, which all such resources share; a client that holds a thread, only from half of
-/// the pool, which all such clients share. So a few slow resources, or a few clients with many requests, leave threads to
-/// other resources and clients.
+/// A resource or client without a thread may take any free thread. A resource that holds a thread
+/// already may take beyond_first threads only from a quarter of the pool, which all such resources
+/// share; a client that holds a thread, only from half of the pool, which all such clients share.
+/// So a few slow resources, or a few clients with many requests, leave threads to other resources
+/// and clients.
 ///
-/// The server's gate for calls leaves more, because it refuses a call that waits too long. Here an operation waits, and the
-/// client that has the fewest threads gets the next thread.
+/// The server's gate for calls leaves more, because it refuses a call that waits too long. Here an
+/// operation waits, and the client that has the fewest threads gets the next thread.
 pub(crate) struct Usage {
     capacity: usize,
     in_use: usize,
@@ -66,7 +69,8 @@ impl Usage {
         format!("waiting: {who} already uses its {held} of the {} threads of pool {pool}", self.capacity)
     }
 
-    /// Returns how many threads the client of `holder` has; 0 if the quotas do not apply to `holder`, which lets it go first.
+    /// Returns how many threads the client of `holder` has; 0 if the quotas do not apply to
+    /// `holder`, which lets it go first.
     pub(crate) fn of_client(&self, holder: &Holder) -> usize {
         if holder.is_exempt { 0 } else { self.by_client.held(holder.client.as_ref()) }
     }

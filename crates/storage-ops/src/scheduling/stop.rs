@@ -19,8 +19,8 @@ pub enum Stop {
 /// Why an operation must be run again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rerun {
-    /// The next call may hang, so a thread of this pool must make it. The call waits for this resource, or for the
-    /// resource of the operation if this is `None`.
+    /// The next call may hang, so a thread of this pool must make it. The call waits for this
+    /// resource, or for the resource of the operation if this is `None`.
     InPool(PoolKind, Option<Resource>),
     /// The volume is not on the disk that is locked.
     WithOtherLocks,
@@ -39,7 +39,8 @@ impl Stop {
     }
 }
 
-/// Returns the result of a part of an operation, for code that handles its error. Passes a rerun on.
+/// Returns the result of a part of an operation, for code that handles its error. Passes a rerun
+/// on.
 pub(crate) fn caught<T>(result: RunResult<T>) -> RunResult<OperationResult<T>> {
     match result {
         Ok(value) => Ok(Ok(value)),

@@ -1,9 +1,10 @@
 //! Worker threads, a bounded number for each kind of work.
 //!
-//! [`Usage`] has the quotas of a pool. An operation beyond its quota waits. A free thread goes to the client that has the
-//! fewest threads; of clients with equally many, to the operation that has waited longest. So however many slow operations
-//! a client has, another client waits for at most one of them to end. The number of waiting operations is not limited here:
-//! the server limits the calls that it runs.
+//! [`Usage`] has the quotas of a pool. An operation beyond its quota waits. A free thread goes to
+//! the client that has the fewest threads; of clients with equally many, to the operation that has
+//! waited longest. So however many slow operations a client has, another client waits for at most
+//! one of them to end. The number of waiting operations is not limited here: the server limits the
+//! calls that it runs.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -16,8 +17,8 @@ use crate::scheduling::quotas::{Holder, Usage};
 use crate::scheduling::stop::{RunResult, failed};
 use crate::sync::{Arc, Mutex, THREADS_PER_POOL, lock};
 
-/// The number of threads that a [`crate::Executor`] uses at most. The tokio runtime must allow as many blocking
-/// threads.
+/// The number of threads that a [`crate::Executor`] uses at most. The tokio runtime must allow as
+/// many blocking threads.
 pub const BLOCKING_THREADS: usize = THREADS_PER_POOL * PoolKind::COUNT;
 
 /// How much of a pool is in use.
@@ -44,7 +45,8 @@ struct WorkerPool(Mutex<State>);
 struct State {
     next_id: u64,
     threads: Usage,
-    /// The operations that wait for a thread, in the order of their arrival. The quotas do not allow them a thread yet.
+    /// The operations that wait for a thread, in the order of their arrival. The quotas do not
+    /// allow them a thread yet.
     waiting: BTreeMap<u64, Waiting>,
 }
 
@@ -99,7 +101,8 @@ impl WorkerPool {
 }
 
 impl State {
-    /// Gives the threads that are free to operations that may have one now, and returns their wakers.
+    /// Gives the threads that are free to operations that may have one now, and returns their
+    /// wakers.
     fn hand_out(&mut self) -> Vec<Waker> {
         let mut woken = Vec::new();
         while let Some(id) = self.next()

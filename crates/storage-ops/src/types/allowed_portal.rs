@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use crate::error::{OperationError, OperationResult, quoted};
 use crate::types::{TargetPortal, is_mistyped_address};
 
-/// The target portals that may be used: one address or name, or all addresses of a network, each with one port.
+/// The target portals that may be used: one address or name, or all addresses of a network, each
+/// with one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedPortal {
     /// The portals at the addresses of a network.
@@ -22,8 +23,8 @@ pub enum AllowedPortal {
 }
 
 impl AllowedPortal {
-    /// Parses `host`, `host:port`, `[IPv6 address]:port` or an IPv6 address. The host may be a network, such as
-    /// `10.0.0.0/24`. Without a port, the port is 3260.
+    /// Parses `host`, `host:port`, `[IPv6 address]:port` or an IPv6 address. The host may be a
+    /// network, such as `10.0.0.0/24`. Without a port, the port is 3260.
     pub fn parse(text: &str) -> OperationResult<Self> {
         let refused = || {
             let reason =
@@ -46,8 +47,8 @@ impl AllowedPortal {
         Ok(Self::Network { first, prefix, port })
     }
 
-    /// Returns whether `portal` is one of these. An address in a spelling that only some programs understand, such as
-    /// `10.5` or `0xa000005`, is a name here.
+    /// Returns whether `portal` is one of these. An address in a spelling that only some programs
+    /// understand, such as `10.5` or `0xa000005`, is a name here.
     pub(crate) fn contains(&self, portal: &TargetPortal) -> bool {
         let address: Option<IpAddr> = portal.address.parse().ok();
         match self {

@@ -1,7 +1,7 @@
 //! Where a disk is attached.
 
-/// Where a disk is attached, as the storage provider reports it. Each part is a decimal number, or empty if the
-/// location does not contain it.
+/// Where a disk is attached, as the storage provider reports it. Each part is a decimal number, or
+/// empty if the location does not contain it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct DiskLocation {
@@ -16,8 +16,9 @@ pub struct DiskLocation {
 }
 
 impl DiskLocation {
-    /// Parses `Integrated : Adapter 3 : Port 0 : Target 0 : LUN 1`. Returns `None` for a disk that is not attached to
-    /// an adapter, such as a mounted VHDX, whose location is the path of its file.
+    /// Parses `Integrated : Adapter 3 : Port 0 : Target 0 : LUN 1`. Returns `None` for a disk that
+    /// is not attached to an adapter, such as a mounted VHDX, whose location is the path of its
+    /// file.
     pub(crate) fn parse(location: &str) -> Option<Self> {
         let parts: Vec<_> = location.split(':').map(str::trim).collect();
         if parts.len() < 5 || location.contains('\\') {

@@ -1,7 +1,7 @@
 //! Paths on the node, as drivers send them.
 //!
-//! Only the text is checked here. Whether a path may be used is decided when its components are opened, in
-//! `paths::working_directories`.
+//! Only the text is checked here. Whether a path may be used is decided when its components are
+//! opened, in `paths::working_directories`.
 
 use std::fmt;
 
@@ -9,15 +9,17 @@ use os::{NtPath, U16Str, U16String};
 
 use crate::error::{OperationError, OperationResult, quoted};
 
-/// The maximum length of a path in UTF-16 code units: `MAX_PATH`, which the Go csi-proxy enforced too.
+/// The maximum length of a path in UTF-16 code units: `MAX_PATH`, which the Go csi-proxy enforced
+/// too.
 const MAX_LENGTH: usize = 260;
 
 const SEPARATOR: u16 = b'\\' as u16;
 
-/// An absolute path on a drive, such as `C:\var\lib\kubelet`: a drive letter and checked components.
+/// An absolute path on a drive, such as `C:\var\lib\kubelet`: a drive letter and checked
+/// components.
 ///
-/// No component is empty, `.` or `..`, names a stream or a device, or ends with a space or a dot, which Win32 would
-/// strip silently.
+/// No component is empty, `.` or `..`, names a stream or a device, or ends with a space or a dot,
+/// which Win32 would strip silently.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct HostPath {
     drive: char,
@@ -43,7 +45,8 @@ impl HostPath {
         };
         let rest = letters.as_str();
         let mut names = Vec::with_capacity(rest.len());
-        // Drivers join strings, so a separator may be repeated. Windows ignores that, and the component `.`.
+        // Drivers join strings, so a separator may be repeated. Windows ignores that, and the
+        // component `.`.
         for component in rest.split('\\').filter(|component| !["", "."].contains(component)) {
             check_component(component).map_err(|why| refused(&why))?;
             if !names.is_empty() {
@@ -60,8 +63,8 @@ impl HostPath {
         Ok(Self { drive: drive.to_ascii_uppercase(), names, asks_for_directory: rest.ends_with('\\') })
     }
 
-    /// Parses a path that may contain forward slashes and may lack a drive, as some drivers send it. A path without a
-    /// drive is on the drive of `default`.
+    /// Parses a path that may contain forward slashes and may lack a drive, as some drivers send
+    /// it. A path without a drive is on the drive of `default`.
     pub fn parse_loose(text: &str, default: &Self) -> OperationResult<Self> {
         let text = text.replace('/', r"\");
         if text.starts_with('\\') && !text.starts_with(r"\\") {
@@ -92,8 +95,8 @@ impl HostPath {
         Self { drive: self.drive, names, asks_for_directory: false }
     }
 
-    /// Returns whether the path ended with a backslash. Then it names a directory, or a link or mount point itself, and no
-    /// file.
+    /// Returns whether the path ended with a backslash. Then it names a directory, or a link or
+    /// mount point itself, and no file.
     pub(crate) fn asks_for_directory(&self) -> bool {
         self.asks_for_directory
     }
@@ -128,7 +131,8 @@ impl HostPath {
         self.is_in(other) && other.is_in(self)
     }
 
-    /// Returns the path below `ancestor`, which is empty for `ancestor` itself; `None` if the path is not in `ancestor`.
+    /// Returns the path below `ancestor`, which is empty for `ancestor` itself; `None` if the path
+    /// is not in `ancestor`.
     pub(crate) fn below(&self, ancestor: &Self) -> Option<&U16Str> {
         let (own, above) = (self.names.as_slice(), ancestor.names.as_slice());
         let (start, rest) = own.split_at_checked(above.len())?;
@@ -153,9 +157,9 @@ impl HostPath {
         format!("{}:{separator}{}", self.drive, upper_case(&self.names).to_string_lossy())
     }
 
-    /// Returns the lock key of the path as a single entry of its directory. The lock conflicts with equal locks and
-    /// with locks of [`Self::key`] for the path and the directories above it, but not with locks of paths below it. The
-    /// key is a path below the entry that no file can have.
+    /// Returns the lock key of the path as a single entry of its directory. The lock conflicts with
+    /// equal locks and with locks of [`Self::key`] for the path and the directories above it, but
+    /// not with locks of paths below it. The key is a path below the entry that no file can have.
     pub(crate) fn entry_key(&self) -> String {
         format!(r"{}\", self.key())
     }
@@ -166,7 +170,8 @@ pub(crate) fn components(path: &U16Str) -> impl Iterator<Item = &U16Str> {
     path.as_slice().split(|unit| *unit == SEPARATOR).map(U16Str::from_slice).filter(|name| !name.is_empty())
 }
 
-/// Splits a path without a root into what is above its last component, and that component; `None` if it is empty.
+/// Splits a path without a root into what is above its last component, and that component; `None`
+/// if it is empty.
 pub(crate) fn split_last(path: &U16Str) -> Option<(&U16Str, &U16Str)> {
     let units = path.as_slice();
     let (above, last) = match units.iter().rposition(|unit| *unit == SEPARATOR) {
@@ -176,9 +181,10 @@ pub(crate) fn split_last(path: &U16Str) -> Option<(&U16Str, &U16Str)> {
     (!units.is_empty()).then(|| (U16Str::from_slice(above), U16Str::from_slice(last)))
 }
 
-/// Converts a name to upper case as NTFS does when it compares names: each UTF-16 unit alone, and only letters that have
-/// exactly one other case. NTFS converts a few letters more, such as the final sigma; that they count as different here
-/// makes csi-proxy refuse a path that Windows would find in a working directory.
+/// Converts a name to upper case as NTFS does when it compares names: each UTF-16 unit alone, and
+/// only letters that have exactly one other case. NTFS converts a few letters more, such as the
+/// final sigma; that they count as different here makes csi-proxy refuse a path that Windows would
+/// find in a working directory.
 pub(crate) fn upper_case(name: &U16Str) -> U16String {
     U16String::from_vec(name.as_slice().iter().map(|unit| upper_case_unit(*unit).unwrap_or(*unit)).collect::<Vec<_>>())
 }
@@ -337,7 +343,8 @@ mod tests {
         assert!(path(r"C:\var\lib\kubelet-evil\x").below(&root).is_none());
         assert!(path(r"D:\var\lib\kubelet\x").below(&root).is_none());
         assert!(path(r"C:\var\lib").below(&root).is_none());
-        // Unicode's upper case of these is that of other names: the dotless i becomes I, and the sharp s SS.
+        // Unicode's upper case of these is that of other names: the dotless i becomes I, and the
+        // sharp s SS.
         for other in ["C:\\var\\l\u{131}b\\kubelet\\x", "C:\\var\\lib\\kubelet\u{df}\\x"] {
             assert!(path(other).below(&root).is_none(), "{other}");
             assert_ne!(path(other).key(), path(r"C:\var\lib\kubelet\x").key());

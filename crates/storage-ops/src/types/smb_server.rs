@@ -5,8 +5,9 @@ use crate::types::{UncPath, is_mistyped_address, lower_case};
 
 /// An SMB server whose shares may be mapped, by the name or address that drivers use for it.
 ///
-/// The name is compared, without case, with the part of a remote path between `\\` and the share, including a `@port`.
-/// Names are not resolved: a short name, a full name, an alias and an address of one server count as four servers.
+/// The name is compared, without case, with the part of a remote path between `\\` and the share,
+/// including a `@port`. Names are not resolved: a short name, a full name, an alias and an address
+/// of one server count as four servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmbServer {
     /// In lower case.

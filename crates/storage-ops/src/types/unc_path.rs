@@ -19,8 +19,8 @@ pub struct UncPath {
 }
 
 impl UncPath {
-    /// Parses a path that has at least a host and a share, separated by backslashes or forward slashes. Repeated
-    /// separators and `.` components mean nothing, as to Windows.
+    /// Parses a path that has at least a host and a share, separated by backslashes or forward
+    /// slashes. Repeated separators and `.` components mean nothing, as to Windows.
     pub fn parse(text: &str) -> OperationResult<Self> {
         let refused = |why: &str| OperationError::invalid(format!("the remote path {} {why}", quoted(text)));
         if text.encode_utf16().count() > MAX_LENGTH {
@@ -49,7 +49,8 @@ impl UncPath {
         if parts[0].contains(char::is_whitespace) {
             return Err(refused("has a blank in the name of the server"));
         }
-        // To Windows, `\\;name\host\share` is `\\host\share`. No share has the character in its name.
+        // To Windows, `\\;name\host\share` is `\\host\share`. No share has the character in its
+        // name.
         if parts[..2].iter().any(|part| part.contains(';')) {
             return Err(refused("has a semicolon in the name of the server or share"));
         }
@@ -80,8 +81,8 @@ impl UncPath {
     }
 }
 
-/// Converts each letter that has exactly one other case to lower case. Windows and servers do not consider the Kelvin sign
-/// and k equal, although Unicode's lower case of the one is the other.
+/// Converts each letter that has exactly one other case to lower case. Windows and servers do not
+/// consider the Kelvin sign and k equal, although Unicode's lower case of the one is the other.
 pub(crate) fn lower_case(text: &str) -> String {
     let of_letter = |letter: char| {
         let mut lower = letter.to_lowercase();

@@ -6,8 +6,9 @@ use os::{NtPath, U16Str, U16String, Uuid};
 
 use crate::error::{OperationError, OperationResult, quoted};
 
-/// `\\?\Volume{xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx}\`, the permanent name of a volume. Requests have no other form of a
-/// volume id, except that ResizeVolume also takes the number of a disk (`ResizeTarget`).
+/// `\\?\Volume{xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx}\`, the permanent name of a volume. Requests
+/// have no other form of a volume id, except that ResizeVolume also takes the number of a disk
+/// (`ResizeTarget`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeId(Uuid);
 
@@ -23,8 +24,8 @@ impl VolumeId {
         Self::guid_in(&name.to_string().ok()?, r"\??\", r"\")
     }
 
-    /// Parses a path in [`os::PathForm::VolumeGuid`]: returns its volume, and whether the path is the root of the
-    /// volume.
+    /// Parses a path in [`os::PathForm::VolumeGuid`]: returns its volume, and whether the path is
+    /// the root of the volume.
     pub(crate) fn of_final_path(path: &U16Str) -> Option<(Self, bool)> {
         let text = path.to_string_lossy();
         let end = text.find('}')? + 1;
@@ -42,7 +43,8 @@ impl VolumeId {
         let guid = text.strip_prefix(prefix)?.strip_suffix(suffix)?;
         let guid = guid.get(..7).filter(|word| word.eq_ignore_ascii_case("volume{")).map(|_| &guid[7..])?;
         let guid = guid.strip_suffix('}')?;
-        // Uuid also parses forms without hyphens and with further braces; the GUID in a volume name has 36 characters.
+        // Uuid also parses forms without hyphens and with further braces; the GUID in a volume name
+        // has 36 characters.
         (guid.len() == 36).then(|| Uuid::parse_str(guid).ok()).flatten().map(Self)
     }
 

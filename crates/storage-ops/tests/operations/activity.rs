@@ -98,7 +98,8 @@ async fn each_request_tells_what_it_does_and_what_it_waits_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_that_a_call_of_windows_has_kept_is_held_by_no_request() {
     let sim = os_sim::node().disk(GIB).build();
-    // Longer than the time that passes until a busy machine has noticed the timeout of the operation.
+    // Longer than the time that passes until a busy machine has noticed the timeout of the
+    // operation.
     sim.set_timing(|timing| timing.create_partition = 1000 * DAY);
     let (executor, _) = executor(&sim, &Gate::closed(|_| false));
     let partition = async |number, step| {

@@ -1,4 +1,5 @@
-//! Tests of the lists with which an administrator restricts services, SMB servers and iSCSI target portals.
+//! Tests of the lists with which an administrator restricts services, SMB servers and iSCSI target
+//! portals.
 
 use std::sync::Arc;
 
@@ -35,7 +36,8 @@ fn sim() -> Sim {
         .build()
 }
 
-/// Returns the settings with lists of the service `base`, the server `files` and the portal `10.0.0.5`.
+/// Returns the settings with lists of the service `base`, the server `files` and the portal
+/// `10.0.0.5`.
 fn lists() -> Config {
     Config::default().with(|c| {
         c.services = Some(vec![service("Base")]);
@@ -73,8 +75,8 @@ fn connect(portal: TargetPortal) -> ConnectTarget {
     ConnectTarget { portal, iqn, authentication, username: String::new(), secret: Secret::new(String::new()) }
 }
 
-/// Checks that `operation` is refused by a sentence that ends with `reason`, on a thread of the caller and through an
-/// executor, before Windows is called or anything is locked.
+/// Checks that `operation` is refused by a sentence that ends with `reason`, on a thread of the
+/// caller and through an executor, before Windows is called or anything is locked.
 fn check_refusal<O: Operation>(config: &Config, operation: &O, reason: &str) {
     let (sim, trace) = (sim(), Arc::new(Trace::recording()));
     let node = Node::new(Arc::new(Probed::new(sim.process(), Arc::clone(&trace))), config.clone());

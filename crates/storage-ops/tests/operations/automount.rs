@@ -1,4 +1,5 @@
-//! Tests on a node with automatic mounting disabled, whose mount manager leaves new volumes offline.
+//! Tests on a node with automatic mounting disabled, whose mount manager leaves new volumes
+//! offline.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -16,7 +17,8 @@ use crate::setup::{
 
 const ONLINE_CALL: &str = "wmi call MSFT_Partition.Online";
 
-/// Returns the node in both readings of what a volume that is offline answers to the query of its extents.
+/// Returns the node in both readings of what a volume that is offline answers to the query of its
+/// extents.
 fn both(node: &Builder) -> [Sim; 2] {
     [false, true].map(|have_extents| {
         let sim = node.build();

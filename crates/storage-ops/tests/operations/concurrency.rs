@@ -36,7 +36,8 @@ pub(crate) fn spawn<O: storage_ops::Operation>(
 async fn an_operation_can_need_three_pools_one_after_the_other() {
     for (mounted, link) in [
         (r"C:\var\lib\kubelet\plugins\v", r"C:\var\lib\kubelet\plugins\v\share"),
-        // Kubelet's directory on a volume of its own, and the link that an SMB driver creates below it.
+        // Kubelet's directory on a volume of its own, and the link that an SMB driver creates below
+        // it.
         (r"C:\k", r"C:\k\kubelet\plugins\share"),
     ] {
         let node = os_sim::node().smb_server("files").share("one").guest();
@@ -81,8 +82,8 @@ async fn callers_that_cancel_while_they_wait_for_their_second_pool_use_no_thread
     assert_eq!(OPENED.load(Ordering::SeqCst), 6);
 }
 
-/// Returns whether `request` ends although nothing that it should wait for has happened. Waits long enough for one that
-/// does.
+/// Returns whether `request` ends although nothing that it should wait for has happened. Waits long
+/// enough for one that does.
 pub(crate) async fn ends<T>(request: &JoinHandle<T>) -> bool {
     for _ in 0..50 {
         settled().await;

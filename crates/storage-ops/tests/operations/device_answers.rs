@@ -1,4 +1,5 @@
-//! Tests of answers of disks and volumes that differ between versions of Windows and drivers, or that no document names.
+//! Tests of answers of disks and volumes that differ between versions of Windows and drivers, or
+//! that no document names.
 
 use faults::{Call, Fault, FaultAction, Layer, Outcome, Record, When};
 use os::abi::{ControlCode, DiskAttributes, DriveLayout, PartitionEntry, PartitionStyle};
@@ -70,7 +71,8 @@ fn a_volume_that_is_recognized_without_a_name_is_searched_for_signatures() {
     }
 }
 
-/// Does not name file systems. Opening the root directory of a volume fails with a code, if there is one.
+/// Does not name file systems. Opening the root directory of a volume fails with a code, if there
+/// is one.
 struct Nameless {
     code: OsError,
     root: Option<OsError>,
@@ -224,7 +226,8 @@ fn a_disk_whose_partition_table_cannot_be_read_while_it_is_offline_is_partitione
     node.run(&PARTITION).unwrap();
     assert!(!raw.disk(1).unwrap().offline);
     volume_on(&node, 1);
-    // The storage provider reports the partition, so the disk stays offline, as one does whose table can be read.
+    // The storage provider reports the partition, so the disk stays offline, as one does whose
+    // table can be read.
     let partitioned = ntfs().offline().build();
     let node = probed(&partitioned, unreadable_while_offline(&partitioned));
     node.run(&PARTITION).unwrap();
@@ -360,8 +363,8 @@ fn a_disk_with_sectors_of_4096_bytes_is_partitioned_formatted_and_grown() {
     sim.invariants().unwrap();
 }
 
-/// A disk with this partition style, as the control codes number them, whose table Windows does not read while the disk is
-/// offline, and then reports as raw.
+/// A disk with this partition style, as the control codes number them, whose table Windows does not
+/// read while the disk is offline, and then reports as raw.
 struct NotReadWhileOffline(u8);
 
 impl Layer for NotReadWhileOffline {

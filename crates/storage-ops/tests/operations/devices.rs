@@ -1,4 +1,5 @@
-//! Tests of what disk operations send to the device and to the storage provider, and of how they treat the answers.
+//! Tests of what disk operations send to the device and to the storage provider, and of how they
+//! treat the answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -159,7 +160,8 @@ fn a_disk_that_another_program_initializes_first_is_partitioned() {
 #[test]
 fn a_disk_without_a_serial_number_and_a_path_is_identified_in_wmi_by_its_size() {
     for (growth, same) in [(0, true), ((1 << 20) - 512, true), (1 << 20, false)] {
-        // The cache of the provider is refreshed between the first query and the second, because the disk comes online.
+        // The cache of the provider is refreshed between the first query and the second, because
+        // the disk comes online.
         let sim = os_sim::node().disk(GIB).serial("").offline().build();
         let other = sim.clone();
         let grown = Race::before(1, move || {
@@ -203,7 +205,8 @@ fn a_disk_is_identified_in_wmi_by_its_path_and_otherwise_by_its_serial_number() 
 fn a_path_in_wmi_that_leads_to_another_disk_is_refused() {
     let sim = os_sim::node().disk(GIB).serial("same").build();
     let other = sim.clone();
-    // The provider still shows the removed disk, whose number and serial number another disk has by now.
+    // The provider still shows the removed disk, whose number and serial number another disk has by
+    // now.
     let swapped = Race::before(0, move || {
         let removed = other.unplug_disk(1).unwrap();
         other.attach_disk(&DiskDescription { serial: Some("same".into()), ..DiskDescription::new(GIB) }, true).unwrap();

@@ -125,8 +125,8 @@ fn every_operation_reports_an_unknown_disk_as_not_found() {
     assert_eq!(sim.snapshot(), before);
 }
 
-/// Returns a node on which the calls of `primitive` on NVMe disks fail: disk 1 has the name `pvc-x`, and disk 2, which is on
-/// NVMe, too.
+/// Returns a node on which the calls of `primitive` on NVMe disks fail: disk 1 has the name
+/// `pvc-x`, and disk 2, which is on NVMe, too.
 fn node_with_two_equal_names(primitive: &'static str, code: OsError) -> storage_ops::Node {
     let disks = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x");
     let sim = disks.disk(GIB).bus(BusType::NVME).page83_ascii("Google  pvc-x").build();

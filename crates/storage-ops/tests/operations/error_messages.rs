@@ -45,7 +45,8 @@ fn each_windows_code_has_its_kind_and_is_in_the_error() {
     }
 }
 
-/// Checks that `operation` fails on a node on which every primitive call fails, and that the error begins with `attempt`.
+/// Checks that `operation` fails on a node on which every primitive call fails, and that the error
+/// begins with `attempt`.
 fn fails_to(operation: &impl Operation, attempt: &str) {
     let sentence = failing_with(OsError::IO_DEVICE).run(operation).expect_err(attempt).to_string();
     assert!(sentence.starts_with(&format!("cannot {attempt}: ")), "{sentence:?} does not begin with {attempt:?}");

@@ -8,7 +8,8 @@ use faults::{Call, FaultAction, Outcome, Probe, Probed, Trace};
 use os_sim::Sim;
 use storage_ops::{Config, DiskNumber, Executor, NewSmbGlobalMapping, Node, PartitionDisk, Rescan};
 
-/// Blocks some calls until it is opened. A test that ends opens it too: otherwise the runtime would wait for the calls.
+/// Blocks some calls until it is opened. A test that ends opens it too: otherwise the runtime would
+/// wait for the calls.
 pub(crate) struct Gate(Arc<Blocks>);
 
 /// The probe of a gate.

@@ -1,4 +1,5 @@
-//! Tests of the fallbacks that operations take if Windows answers a first call with a code that nobody has seen.
+//! Tests of the fallbacks that operations take if Windows answers a first call with a code that
+//! nobody has seen.
 
 use std::sync::Arc;
 

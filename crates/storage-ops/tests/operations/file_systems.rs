@@ -1,4 +1,5 @@
-//! Tests on file systems that lack what NTFS has: flags of deletion, reparse points, the class of attributes and tag.
+//! Tests on file systems that lack what NTFS has: flags of deletion, reparse points, the class of
+//! attributes and tag.
 
 use crate::setup::{
     GIB, KUBELET, NoProbe, both, contents, exists, failing, is_link, layered, link, mkdir, node_on, probed, refused,

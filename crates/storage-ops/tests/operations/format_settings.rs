@@ -1,4 +1,5 @@
-//! Formatting with other settings than the default ones: file system, allocation unit size, and who may write to the root.
+//! Formatting with other settings than the default ones: file system, allocation unit size, and who
+//! may write to the root.
 
 use std::sync::Arc;
 
@@ -40,7 +41,8 @@ fn root_list(sim: &Sim) -> Vec<AccessEntry> {
     sim.process().open(&root, &how).unwrap().security_descriptor().unwrap().entries.unwrap()
 }
 
-/// Returns the list that Windows gives the root of a new volume, and after it the entries of the accounts of [`writers`].
+/// Returns the list that Windows gives the root of a new volume, and after it the entries of the
+/// accounts of [`writers`].
 fn new_list() -> Vec<AccessEntry> {
     let (sim, volume) = raw();
     node_on(&sim).run(&FormatVolume::new(volume)).unwrap();
@@ -138,7 +140,8 @@ fn the_access_list_is_set_after_a_restart_if_the_daemon_died_before() {
 fn the_access_list_of_a_volume_that_csi_proxy_has_not_formatted_is_left_as_it_is() {
     let sim = ntfs().dir(MOUNT).build();
     let (volume, before) = (volume_on(&node_on(&sim), 1), root_list(&sim));
-    // The device reports a raw volume, and the storage provider NTFS: the formatting does not begin.
+    // The device reports a raw volume, and the storage provider NTFS: the formatting does not
+    // begin.
     let is_raw = FaultAction::Fail(OsError::UNRECOGNIZED_VOLUME);
     let raw = Fault::each(|call| call.primitive == "query_fs Attribute", When::Before, is_raw);
     with_fault(&sim, raw).run(&FormatVolume::new(volume)).unwrap_err();

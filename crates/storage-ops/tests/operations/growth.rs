@@ -12,7 +12,8 @@ use storage_ops::{GetVolumeStats, Kind, VolumeId};
 const MIB: u64 = 1 << 20;
 const RESIZE: &str = "wmi call MSFT_Partition.Resize";
 
-/// Returns a node whose disk has two partitions of 100 MiB with `gap` bytes between them, and the volume on the first.
+/// Returns a node whose disk has two partitions of 100 MiB with `gap` bytes between them, and the
+/// volume on the first.
 fn two_partitions(gap: u64) -> (Sim, VolumeId) {
     let sim = os_sim::node().disk(GIB).gpt().build();
     add_partition(&sim, Some(16 * MIB), 100 * MIB);
@@ -22,7 +23,8 @@ fn two_partitions(gap: u64) -> (Sim, VolumeId) {
     (sim, volumes[0])
 }
 
-/// Returns a node whose disk of one gibibyte has grown by `growth` bytes, and the only volume on it.
+/// Returns a node whose disk of one gibibyte has grown by `growth` bytes, and the only volume on
+/// it.
 fn grown(growth: u64) -> (Sim, VolumeId) {
     let sim = ntfs().build();
     let volume = volume_on(&node_on(&sim), 1);
@@ -35,7 +37,8 @@ fn length(sim: &Sim) -> u64 {
     sim.disk(1).unwrap().partitions[1].length
 }
 
-/// A provider that analyses the volume for ever when it is asked for the supported sizes of a partition.
+/// A provider that analyses the volume for ever when it is asked for the supported sizes of a
+/// partition.
 struct Analysing;
 
 impl PendingCall for Analysing {

@@ -175,7 +175,8 @@ fn of_nvme(primitive: &'static str) -> HungCall {
     (primitive, "nvme#disk".to_owned())
 }
 
-/// A node with a volume on disk 1, which does not answer, and one on disk 2. Disk 3 has no partition.
+/// A node with a volume on disk 1, which does not answer, and one on disk 2. Disk 3 has no
+/// partition.
 fn with_hung_volume() -> HangingNode {
     let sim = os_sim::node().disk(GIB).partitioned().disk(GIB).partitioned().disk(GIB).build();
     let volume = volume_on(&node_on(&sim), 1);

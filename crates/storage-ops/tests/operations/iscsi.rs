@@ -307,8 +307,8 @@ fn a_connected_target_without_sessions_is_not_reported_as_disconnected() {
     without.run(&disconnect).unwrap();
 }
 
-/// Returns a node on which the portals 10.0.0.5 and 10.0.0.6, which were added, have targets of one name: one target with
-/// two portals, or two.
+/// Returns a node on which the portals 10.0.0.5 and 10.0.0.6, which were added, have targets of one
+/// name: one target with two portals, or two.
 fn two_portals(targets: &str) -> Sim {
     let service =
         "[[service]]\nname = 'MSiSCSI'\ndisplay_name = 'Microsoft iSCSI Initiator Service'\nstate = 'running'\n";

@@ -1,5 +1,5 @@
-//! Tests of links that Windows treats in a special way: without the privilege, with targets that cannot be followed, and
-//! reparse points that are no links.
+//! Tests of links that Windows treats in a special way: without the privilege, with targets that
+//! cannot be followed, and reparse points that are no links.
 
 use crate::setup::{
     NoProbe, closest, contents, exists, failing_once, is_link, link, mounted_at, node_on, path, probed, refused, rmdir,
@@ -45,7 +45,8 @@ pub(crate) fn relative_link(target: &str) -> Vec<u8> {
 
 #[test]
 fn a_pipe_or_mailslot_of_a_server_is_not_opened_through_a_link() {
-    // Windows would log LocalSystem on to the node's own server, whose pipes any account can create.
+    // Windows would log LocalSystem on to the node's own server, whose pipes any account can
+    // create.
     for target in [
         r"\??\UNC\localhost\pipe\x",
         r"\??\UNC\127.0.0.1\IPC$\x",
@@ -88,7 +89,8 @@ fn a_pipe_or_mailslot_of_a_server_is_not_opened_through_a_link() {
 
 #[test]
 fn a_device_or_pipe_that_a_link_names_is_not_opened_by_name() {
-    // Opened by name, Windows would connect LocalSystem to the pipe of the account that made the link.
+    // Opened by name, Windows would connect LocalSystem to the pipe of the account that made the
+    // link.
     for target in [
         r"\??\pipe\x",
         r"\??\PhysicalDrive0",

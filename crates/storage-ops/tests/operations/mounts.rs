@@ -63,7 +63,8 @@ fn contract_25_the_volume_of_a_link_is_that_of_its_target() {
     external.mkdir(&format!(r"{MOUNT}\sub")).unwrap();
     let (into, out) = (r"C:\var\lib\kubelet\pods\into".to_owned(), format!(r"{MOUNT}\out"));
     external.symlink(&into, &format!(r"{MOUNT}\sub")).unwrap();
-    // A link on the volume to its root, which is mounted, and one to a directory of the volume, which is not.
+    // A link on the volume to its root, which is mounted, and one to a directory of the volume,
+    // which is not.
     external.symlink(&out, MOUNT).unwrap();
     external.symlink(&format!(r"{MOUNT}\across"), &format!(r"{MOUNT}\sub")).unwrap();
     // A link of a pod, and a link to that link.
@@ -179,8 +180,9 @@ fn a_volume_is_mounted_and_unmounted_if_the_mount_manager_needs_the_directory_fo
     assert!(!sim.external().is_link(MOUNT));
 }
 
-/// Refuses the first mount as a mount manager does that needs the directory for itself, also for the provider, and makes the second elsewhere, as
-/// if another process had replaced the directory in between.
+/// Refuses the first mount as a mount manager does that needs the directory for itself, also for
+/// the provider, and makes the second elsewhere, as if another process had replaced the directory
+/// in between.
 #[derive(Default)]
 struct MountsElsewhere(AtomicUsize);
 
@@ -197,7 +199,8 @@ impl Layer for MountsElsewhere {
     }
 }
 
-/// Reports success and mounts elsewhere, as if Windows followed a link that another process made of the directory.
+/// Reports success and mounts elsewhere, as if Windows followed a link that another process made of
+/// the directory.
 struct FollowsTarget;
 
 impl Layer for FollowsTarget {
@@ -206,8 +209,8 @@ impl Layer for FollowsTarget {
     }
 }
 
-/// Refuses each mount as a mount manager does that needs the directory for itself. The storage provider mounts elsewhere,
-/// as if another process had replaced the directory.
+/// Refuses each mount as a mount manager does that needs the directory for itself. The storage
+/// provider mounts elsewhere, as if another process had replaced the directory.
 struct ProviderMountsElsewhere;
 
 impl Layer for ProviderMountsElsewhere {

@@ -10,8 +10,8 @@ use crate::setup::{
 
 const PRECIOUS: &str = r"C:\secret\keep";
 
-/// Runs each operation that creates, replaces, empties or removes what is at `text`; all must fail with `kind`, and with the
-/// code of a refused link if `is_link`.
+/// Runs each operation that creates, replaces, empties or removes what is at `text`; all must fail
+/// with `kind`, and with the code of a refused link if `is_link`.
 fn assert_unreachable(node: &Node, text: &str, volume: VolumeId, kind: Kind, is_link: bool) {
     for error in [
         refused(node, &rmdir(text, true), kind),
@@ -116,7 +116,8 @@ fn contract_09a_a_directory_that_an_administrator_moved_is_named_with_where_it_i
     refused(&node, &rmdir(r"C:\data\pods", true), Kind::PermissionDenied);
     refused(&node, &rmdir(r"C:\data", true), Kind::PermissionDenied);
 
-    // The link alone, or a link to anything else, is not followed: a container that has kubelet's directory may have made it.
+    // The link alone, or a link to anything else, is not followed: a container that has kubelet's
+    // directory may have made it.
     for (to, config) in [
         (r"C:\data\pods", with(&[r"\pods"])),
         (r"C:\data\pods", with(&[r"C:\data\pods"])),

@@ -70,7 +70,8 @@ fn nothing_is_taken_from_the_node_if_its_own_volumes_cannot_be_determined() {
     }
 }
 
-/// Reports each disk with partitions as one with an MBR, whose first data partition is active if `is_active`.
+/// Reports each disk with partitions as one with an MBR, whose first data partition is active if
+/// `is_active`.
 struct Mbr {
     is_active: bool,
 }
@@ -130,7 +131,8 @@ fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_empt
     on(true, Config::default()).run(&empty).unwrap();
 }
 
-/// The way to kubelet's directory leads over the volume of disk 1, from which a link leads to that of disk 2.
+/// The way to kubelet's directory leads over the volume of disk 1, from which a link leads to that
+/// of disk 2.
 fn moved_twice(link: impl Fn(&Sim)) -> (Sim, Config) {
     let node = ntfs().mounted(r"C:\mnt1");
     let node = node.disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\mnt2").dir(r"C:\mnt2\kubelet\pods\x");

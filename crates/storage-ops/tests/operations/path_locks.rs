@@ -1,5 +1,5 @@
-//! Tests of which changes of paths wait for each other. A mapping of a server that does not answer holds the lock of its
-//! link.
+//! Tests of which changes of paths wait for each other. A mapping of a server that does not answer
+//! holds the lock of its link.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Tests of looking up a whole path in one call: the same answers as component by component, with fewer calls.
+//! Tests of looking up a whole path in one call: the same answers as component by component, with
+//! fewer calls.
 
 use std::sync::Arc;
 
@@ -78,7 +79,8 @@ pub(crate) fn assert_component_by_component(trace: &Trace) {
     assert!(!called.iter().any(|primitive| ["attributes", "open_below"].contains(&&**primitive)), "{called:?}");
 }
 
-/// Returns a fault that fails both calls that look up a whole path with `code`, if it contains `part`.
+/// Returns a fault that fails both calls that look up a whole path with `code`, if it contains
+/// `part`.
 fn failing_look_up(part: &'static str, code: OsError) -> Fault {
     let looks_up = |primitive: &str| ["attributes", "open_below"].contains(&primitive);
     Fault::each(
@@ -309,7 +311,8 @@ fn a_directory_with_the_directory_bit_is_a_directory_to_every_request() {
         node.run(&rmdir(r"\pods\cloud\x", true)).unwrap();
         assert_eq!(node.run(&exists(r"\pods\cloud\x\y")), Ok(false));
     }
-    // A tag without the bit: nothing handles it, so Windows does not look below such a directory either.
+    // A tag without the bit: nothing handles it, so Windows does not look below such a directory
+    // either.
     sim.external().mkdir_all(r"C:\var\lib\kubelet\pods\other").unwrap();
     let unhandled = [&0x8000_0abc_u32.to_le_bytes()[..], &[4, 0, 0, 0, 1, 2, 3, 4]].concat();
     set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\other", &unhandled);
@@ -331,7 +334,8 @@ enum Change {
     Rename(String, String),
 }
 
-/// Returns a path of one to four names that are often the same, with or without a backslash at its end.
+/// Returns a path of one to four names that are often the same, with or without a backslash at its
+/// end.
 fn below() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(vec!["a", "B", "c"]), 1..=4).prop_map(|names| names.join(r"\"))
 }

@@ -1,4 +1,5 @@
-//! Tests of querying a path without a handle: what Windows must have proved, and attacks on the query.
+//! Tests of querying a path without a handle: what Windows must have proved, and attacks on the
+//! query.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,8 +89,8 @@ fn a_local_volume_without_reparse_points_needs_no_proof() {
     assert_component_by_component(&trace);
 }
 
-/// A Windows that does not know `OBJ_DONT_REPARSE`, whose file systems report that they have no reparse points, and whose
-/// volumes have no GUID if they are shares.
+/// A Windows that does not know `OBJ_DONT_REPARSE`, whose file systems report that they have no
+/// reparse points, and whose volumes have no GUID if they are shares.
 struct DeniesReparsePoints {
     is_share: bool,
 }

@@ -1,5 +1,5 @@
-//! Tests of what the storage provider does in its own time: it learns of disks late, locks volumes, and a policy takes a
-//! disk offline again.
+//! Tests of what the storage provider does in its own time: it learns of disks late, locks volumes,
+//! and a policy takes a disk offline again.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;

@@ -1,4 +1,5 @@
-//! Tests of what the log has of a refusal beside the line of the failed call, which a flood of other failures can hide.
+//! Tests of what the log has of a refusal beside the line of the failed call, which a flood of
+//! other failures can hide.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
-//! Tests of removals that another process would delay for ever: by an opportunistic lock, or by adding entries.
+//! Tests of removals that another process would delay for ever: by an opportunistic lock, or by
+//! adding entries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

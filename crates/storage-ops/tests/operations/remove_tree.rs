@@ -20,13 +20,15 @@ fn is_removed(sim: &Sim) -> bool {
     !sim.external().exists(TREE)
 }
 
-/// Returns a handle of another process to an entry of the tree, with the right to rename or delete it.
+/// Returns a handle of another process to an entry of the tree, with the right to rename or delete
+/// it.
 fn held(sim: &Sim, below: &str, share: Share) -> Box<dyn os::Handle> {
     let how = Open { share, ..Open::existing(Access::READ_DATA | Access::DELETE, Options::REPARSE_POINT) };
     sim.open(&NtPath::from_win32(&U16String::from_str(&format!("{TREE}{below}"))), &how).unwrap()
 }
 
-/// Another process that creates a new file in a directory each time the directory has been listed, up to `times` times.
+/// Another process that creates a new file in a directory each time the directory has been listed,
+/// up to `times` times.
 struct Refill {
     sim: Sim,
     directory: &'static str,

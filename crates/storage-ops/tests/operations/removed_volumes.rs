@@ -20,7 +20,8 @@ const LOST: [OsError; 7] = [
     OsError::DEVICE_REMOVED,
 ];
 
-/// Returns a node with two NTFS volumes, mounted at `C:\one` and `C:\two`. Kubelet's directory is a link to the first.
+/// Returns a node with two NTFS volumes, mounted at `C:\one` and `C:\two`. Kubelet's directory is a
+/// link to the first.
 fn kubelet_on_a_volume() -> Sim {
     let node = ntfs().mounted(r"C:\one").dir(r"C:\one\pods");
     let sim = node.disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\two").dir(r"C:\two\pods").build();
@@ -66,7 +67,8 @@ fn a_path_on_a_disk_that_has_gone_away_is_not_reported_missing_or_removed() {
     }
 }
 
-/// The volume mounted at [`MOUNT`] is removed when its root directory has been listed: all calls on it fail.
+/// The volume mounted at [`MOUNT`] is removed when its root directory has been listed: all calls on
+/// it fail.
 struct Removed {
     code: OsError,
     volume: String,

@@ -81,7 +81,8 @@ impl Case {
         (sim, volume)
     }
 
-    /// Returns how many calls an undisturbed run makes, and how many it has made once it has checked which disk it has opened.
+    /// Returns how many calls an undisturbed run makes, and how many it has made once it has
+    /// checked which disk it has opened.
     fn calls(&self) -> (u64, u64) {
         let (sim, volume) = self.node();
         let (node, trace): (Node, Arc<Trace>) = traced(&sim, NoProbe);

@@ -158,7 +158,8 @@ pub(crate) fn failing(primitive: &'static str, code: OsError) -> Fault {
     Fault::each(move |call| call.primitive == primitive, When::Before, FaultAction::Fail(code))
 }
 
-/// Returns a fault that fails each call of `primitive` on an object that `is_it` accepts with `code`.
+/// Returns a fault that fails each call of `primitive` on an object that `is_it` accepts with
+/// `code`.
 pub(crate) fn failing_on(
     primitive: &'static str,
     is_it: impl Fn(&str) -> bool + Send + Sync + 'static,
@@ -189,7 +190,8 @@ pub(crate) fn add_partition(sim: &Sim, offset: Option<u64>, size: u64) {
     provider(sim, "SELECT * FROM MSFT_Disk WHERE Number = 1", "CreatePartition", &arguments);
 }
 
-/// Calls a method of the storage provider on the one object that `wql` finds, as an administrator does.
+/// Calls a method of the storage provider on the one object that `wql` finds, as an administrator
+/// does.
 pub(crate) fn provider(sim: &Sim, wql: &str, method: &str, arguments: &[(&str, Value)]) {
     let (os, deadline) = (sim.process(), os::Time(Duration::MAX));
     let found = os.wmi().query(Namespace::Storage, wql, deadline).expect("an answer").remove(0);

@@ -104,7 +104,8 @@ fn contract_28_a_single_error_does_not_remove_a_mapping() {
     }
 }
 
-/// Fails each attempt to open the share with `at_share`, and each attempt to open a path below it with `below`.
+/// Fails each attempt to open the share with `at_share`, and each attempt to open a path below it
+/// with `below`.
 struct FailedOpens {
     at_share: OsError,
     below: OsError,
@@ -122,7 +123,8 @@ impl Probe for FailedOpens {
     }
 }
 
-/// Maps the share again while all attempts to open it fail. Returns the result, and whether the mapping was replaced.
+/// Maps the share again while all attempts to open it fail. Returns the result, and whether the
+/// mapping was replaced.
 fn map_again(sim: &Sim, at_share: OsError, below: OsError) -> (Result<(), storage_ops::Error>, bool) {
     let (node, trace) = traced(sim, FailedOpens { at_share, below });
     let outcome = node.run(&map(r"\\files\one\sub", r"domain\user", "pw"));
@@ -210,7 +212,8 @@ fn contract_28_a_link_that_cannot_be_created_is_the_reported_error_even_if_the_m
     assert_eq!(error.code(), Some(OsError::DISK_FULL));
 }
 
-/// Opens the share when the link to it is about to become one, as a pod with an older link does, and fails that call.
+/// Opens the share when the link to it is about to become one, as a pod with an older link does,
+/// and fails that call.
 struct OpenedBeforeTheLinkFails {
     sim: Sim,
     opened: Mutex<Option<Box<dyn os::Handle>>>,

@@ -1,4 +1,5 @@
-//! Tests of the states of an SMB mapping: what a request to map the share does in each. docs/appendix-security.md names them.
+//! Tests of the states of an SMB mapping: what a request to map the share does in each.
+//! docs/appendix-security.md names them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use crate::setup::{NoProbe, both, failing, failing_once, map, mapped, node_on, p
 const USER: &str = r"domain\user";
 const ONE: &str = r"\\files\one";
 const TWO: &str = r"\\files\two";
-/// Codes that do not say that a mapping or its credentials are no longer usable: of the network, of servers that are down
-/// or overloaded, of the node, and unknown.
+/// Codes that do not say that a mapping or its credentials are no longer usable: of the network, of
+/// servers that are down or overloaded, of the node, and unknown.
 const OUTAGES: [u32; 17] = [51, 53, 55, 59, 64, 71, 121, 1225, 1231, 1232, 1236, 1256, 1311, 1130, 1450, 31, 4711];
 const KEY: &str = r"SOFTWARE\csi-proxy\SmbMappingsSinceStartOfWindows";
 
@@ -93,8 +94,8 @@ impl Probe for FailingOpens {
     }
 }
 
-/// Maps `ONE` again while all opens fail with `code`. Returns the result, and how often Windows removed and made a
-/// mapping.
+/// Maps `ONE` again while all opens fail with `code`. Returns the result, and how often Windows
+/// removed and made a mapping.
 fn map_unreadable(sim: &Sim, code: u32) -> (Result<(), Error>, [u64; 2]) {
     let (node, trace) = traced(sim, FailingOpens::all(code));
     let outcome = node.run(&map(ONE, USER, "pw"));
@@ -236,7 +237,8 @@ fn an_outage_or_an_unknown_error_keeps_a_mapping_from_before_the_start() {
     for code in OUTAGES {
         kept(&restarted_sim(), code);
     }
-    // A single attempt fails with a code of an outage, the others with one for which the mapping would be replaced.
+    // A single attempt fails with a code of an outage, the others with one for which the mapping
+    // would be replaced.
     for (first, others, named) in [(53, 5, 5), (53, 67, 67), (4711, 1326, 4711)] {
         let sim = restarted_sim();
         let probes = both(FailingOpens::first(1, first), FailingOpens::all(others));

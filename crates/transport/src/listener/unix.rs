@@ -1,9 +1,10 @@
 //! Unix sockets.
 //!
-//! Only the owner can open the socket and its directory. Creating a socket and restricting its mode are two steps, and
-//! the directory protects the socket between them. A daemon that died leaves its file behind; the kernel's answer to a
-//! probe shows whether a daemon still listens. Two daemons that start together cannot both replace the same stale file,
-//! because each of them locks the directory while it probes and binds.
+//! Only the owner can open the socket and its directory. Creating a socket and restricting its mode
+//! are two steps, and the directory protects the socket between them. A daemon that died leaves its
+//! file behind; the kernel's answer to a probe shows whether a daemon still listens. Two daemons
+//! that start together cannot both replace the same stale file, because each of them locks the
+//! directory while it probes and binds.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
@@ -23,8 +24,8 @@ const NOT_OWNER: u32 = 0o077;
 /// The client's end of a connection.
 pub type ClientStream = UnixStream;
 
-/// A listening socket. Dropping the endpoint removes the file of the socket, unless another daemon has replaced the
-/// file.
+/// A listening socket. Dropping the endpoint removes the file of the socket, unless another daemon
+/// has replaced the file.
 #[derive(Debug)]
 pub struct UnixEndpoint {
     listener: UnixListener,
@@ -33,16 +34,18 @@ pub struct UnixEndpoint {
     file: FileId,
 }
 
-/// Opens the endpoint at `address`, and creates its directory if that does not exist. Must run in a tokio runtime.
+/// Opens the endpoint at `address`, and creates its directory if that does not exist. Must run in a
+/// tokio runtime.
 ///
-/// Fails with `AddrInUse` if another daemon listens there, and with `PermissionDenied` if other users can enter the
-/// directory.
+/// Fails with `AddrInUse` if another daemon listens there, and with `PermissionDenied` if other
+/// users can enter the directory.
 pub fn bind(address: &Address) -> io::Result<UnixEndpoint> {
     open(address, check_private)
 }
 
-/// Opens the endpoint at `address` like [`bind`], also in a directory that other users can enter, for simulators and
-/// tests. They cannot open the socket, except in the moment before its mode is set.
+/// Opens the endpoint at `address` like [`bind`], also in a directory that other users can enter,
+/// for simulators and tests. They cannot open the socket, except in the moment before its mode is
+/// set.
 pub fn bind_in_any_directory(address: &Address) -> io::Result<UnixEndpoint> {
     open(address, |_| Ok(()))
 }
@@ -104,8 +107,8 @@ fn clear_stale(path: &Path) -> io::Result<()> {
         }
         Ok(_) => {}
     }
-    // A datagram socket cannot connect to a listener. The error shows that the listener exists, and the attempt uses no
-    // entry of its backlog, which may be full.
+    // A datagram socket cannot connect to a listener. The error shows that the listener exists, and
+    // the attempt uses no entry of its backlog, which may be full.
     match UnixDatagram::unbound()?.connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),

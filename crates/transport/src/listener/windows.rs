@@ -11,15 +11,16 @@ use crate::address::{Address, Location};
 /// The client's end of a connection.
 pub type ClientStream = NamedPipeClient;
 
-/// All instances of the pipe are connected. The server creates the next one at once, so the client tries again.
+/// All instances of the pipe are connected. The server creates the next one at once, so the client
+/// tries again.
 const ERROR_PIPE_BUSY: i32 = 231;
 const BUSY_BACKOFF: Duration = Duration::from_millis(10);
 
 /// The server can neither identify nor impersonate the account of the client.
 const SECURITY_ANONYMOUS: u32 = 0;
 
-/// Connects to the endpoint at `address`. Waits while all instances of the pipe are connected; the caller must bound
-/// the wait.
+/// Connects to the endpoint at `address`. Waits while all instances of the pipe are connected; the
+/// caller must bound the wait.
 ///
 /// Errors: `NotFound` if no process serves the pipe.
 pub async fn connect(address: &Address) -> io::Result<ClientStream> {

@@ -1,4 +1,5 @@
-//! Converts the fault of a request to the fault that disturbs calls, and refuses one that could never happen.
+//! Converts the fault of a request to the fault that disturbs calls, and refuses one that could
+//! never happen.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,7 +22,8 @@ const SECOND_WORDS: [(&str, &[&str]); 4] = [
     ("service", &["config", "state", "start", "stop", "active_dependents"]),
 ];
 
-/// Returns the fault that is requested, for the daemon on `sim`. What happens to an RPC is in the request alone.
+/// Returns the fault that is requested, for the daemon on `sim`. What happens to an RPC is in the
+/// request alone.
 pub(super) fn fault(request: &control_api::Fault, sim: &Sim) -> Result<Fault, Status> {
     check_call(request, sim).map_err(Status::invalid_argument)?;
     if let Some(disk) = request.disk_number.filter(|disk| !has_disk(sim, *disk)) {
@@ -74,7 +76,8 @@ fn condition(request: &control_api::Fault, sim: &Sim) -> impl Fn(&Call) -> bool 
     }
 }
 
-/// Returns whether a pattern names an RPC, such as `volume/v1/MountVolume`, with its version or without it.
+/// Returns whether a pattern names an RPC, such as `volume/v1/MountVolume`, with its version or
+/// without it.
 fn is_rpc(pattern: &str, name: &str) -> bool {
     let mut words = name.split('/');
     let short = [words.next(), words.nth(1)].map(Option::unwrap_or_default).join("/");
@@ -94,7 +97,8 @@ fn has_disk(sim: &Sim, number: u32) -> bool {
     attached.chain(sim.unplugged_disks().into_values()).any(|disk| disk.number == number)
 }
 
-/// Refuses a call that is never made: its fault would never happen, and a test would pass although nothing was tested.
+/// Refuses a call that is never made: its fault would never happen, and a test would pass although
+/// nothing was tested.
 fn check_call(request: &control_api::Fault, sim: &Sim) -> Result<(), String> {
     let control_api::Fault { rpc, primitive, object, disk_number, probability, .. } = request;
     if !(0.0..=1.0).contains(probability) {

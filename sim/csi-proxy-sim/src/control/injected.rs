@@ -1,4 +1,5 @@
-//! A fault that was injected: of a primitive, which is a probe of the daemon's process, or of an RPC, which the layer asks.
+//! A fault that was injected: of a primitive, which is a probe of the daemon's process, or of an
+//! RPC, which the layer asks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -233,7 +233,8 @@ fn described(disk: DiskView, detected: bool) -> Disk {
     }
 }
 
-/// Parses the address of a portal, with or without a port. The address of IPv6 is in brackets if a port follows.
+/// Parses the address of a portal, with or without a port. The address of IPv6 is in brackets if a
+/// port follows.
 fn portal(text: &str) -> Result<(&str, u16), Status> {
     let (address, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, rest)) => (address, rest.strip_prefix(':')),

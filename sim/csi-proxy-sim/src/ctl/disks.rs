@@ -58,7 +58,8 @@ pub(super) enum Task {
         /// Location of the disk, which contains the LUN
         #[arg(long, value_name = "TEXT")]
         location: Option<String>,
-        /// Number of a disk whose content the new disk begins with, as a restored snapshot does. Windows leaves it offline
+        /// Number of a disk whose content the new disk begins with, as a restored snapshot does.
+        /// Windows leaves it offline
         #[arg(long, value_name = "NUMBER", value_parser = quantity::number::<u32>)]
         copy_of: Option<u32>,
         /// Another key of a disk in a node file, with its value in TOML, such as offline=true or

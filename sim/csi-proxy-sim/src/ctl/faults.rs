@@ -74,13 +74,16 @@ pub(super) enum Task {
 /// The calls that are disturbed, and how.
 #[derive(Args)]
 pub(super) struct Disturbance {
-    /// Only calls of this RPC, such as volume/MountVolume or volume/v1/MountVolume; a final * matches any text
+    /// Only calls of this RPC, such as volume/MountVolume or volume/v1/MountVolume; a final *
+    /// matches any text
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     rpc: String,
-    /// Only calls of this primitive, as `csi-proxy-sim ctl primitives` lists it; a final * matches any text
+    /// Only calls of this primitive, as `csi-proxy-sim ctl primitives` lists it; a final * matches
+    /// any text
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     primitive: String,
-    /// Only calls whose path, service name, WMI query or WMI path, or whose request to an RPC, contains this text
+    /// Only calls whose path, service name, WMI query or WMI path, or whose request to an RPC,
+    /// contains this text
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     object: String,
     /// Only calls on this disk, its volumes and their files

@@ -1,5 +1,5 @@
-//! The daemon that the demonstration calls: the real server on Unix sockets, over a simulated node whose calls are
-//! counted.
+//! The daemon that the demonstration calls: the real server on Unix sockets, over a simulated node
+//! whose calls are counted.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,7 +32,8 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts on the built-in node, in simulated time, so that formatting a volume takes no real time.
+    /// Starts on the built-in node, in simulated time, so that formatting a volume takes no real
+    /// time.
     pub fn start() -> Result<Self, Box<dyn error::Error>> {
         Self::start_on(Sim::default_node(), Vec::new())
     }

@@ -12,7 +12,8 @@ pub(super) struct Find {
     /// The field of the response that is the map.
     #[serde(rename = "in")]
     map: String,
-    /// The field of an entry, such as `page83`, or all values of a map in it, such as `identifiers.*`.
+    /// The field of an entry, such as `page83`, or all values of a map in it, such as
+    /// `identifiers.*`.
     field: String,
     value: Matcher,
     /// The only keys that the map of `field` may have.
@@ -94,8 +95,9 @@ pub(super) fn text(value: &Value) -> String {
 
 /// Checks that a response contains what is expected.
 ///
-/// An object may have more fields, and a list that ends in `"..."` more elements in any order. A number may be given as
-/// text. `<positive>`, `<number>`, `<volume>` and `<VMware serial>` stand for any text of that kind.
+/// An object may have more fields, and a list that ends in `"..."` more elements in any order. A
+/// number may be given as text. `<positive>`, `<number>`, `<volume>` and `<VMware serial>` stand
+/// for any text of that kind.
 pub(super) fn check(response: &Value, want: &Value) -> Result<(), String> {
     match (response, want) {
         (Value::Object(fields), Value::Object(want)) => want.iter().try_for_each(|(name, want)| {

@@ -1,5 +1,5 @@
-//! The simulated node beside csi-proxy: what kubelet, containers and the cloud do on it, and the states that a sequence
-//! checks.
+//! The simulated node beside csi-proxy: what kubelet, containers and the cloud do on it, and the
+//! states that a sequence checks.
 
 use csi_proxyctl::quantity::short_size;
 use os::OsResult;

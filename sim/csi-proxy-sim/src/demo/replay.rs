@@ -22,8 +22,8 @@ use crate::flags::SimFlags;
 /// How long the program may take to serve.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Serves the node, runs the sequences of the files that follow the flags, writes each call to `out`, and returns whether
-/// every result was as recorded.
+/// Serves the node, runs the sequences of the files that follow the flags, writes each call to
+/// `out`, and returns whether every result was as recorded.
 pub fn replay(flags: &SimFlags, node: SimulatedNode, out: impl Write + Send + 'static) -> Result<bool, Box<dyn Error>> {
     let mut flags = flags.clone();
     let files = std::mem::take(&mut flags.daemon.rest);

@@ -1,7 +1,8 @@
 //! Runs the sequences of CSI drivers against the real server on a simulated node.
 //!
-//! All group-versions are served on Unix sockets, and every call goes over a real gRPC connection. What drivers do
-//! without csi-proxy is done on the simulated node directly. The node's state is checked at every step.
+//! All group-versions are served on Unix sockets, and every call goes over a real gRPC connection.
+//! What drivers do without csi-proxy is done on the simulated node directly. The node's state is
+//! checked at every step.
 
 mod daemon;
 mod expectation;
@@ -85,7 +86,8 @@ is an error that the driver expects. A ✓ is a checked state of the node.
     Ok(summarize(&mut screen, &reports, unfinished, started.elapsed()))
 }
 
-/// Writes a table with a row for each driver, and the result. Returns whether every result was expected.
+/// Writes a table with a row for each driver, and the result. Returns whether every result was
+/// expected.
 fn summarize(screen: &mut Screen, reports: &[Report], unfinished: Unfinished, time: Duration) -> bool {
     screen.heading(
         "Summary",
@@ -191,7 +193,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Returns whether a call fails as it must. Every code of the csi-proxy written in Go is Unknown.
+    /// Returns whether a call fails as it must. Every code of the csi-proxy written in Go is
+    /// Unknown.
     fn is_expected(&self, call: &Call, error: &ClientError) -> bool {
         if let Some(code) = &call.code {
             let found = format!("{:?}", Code::from_i32(error.grpc_code()));
@@ -201,7 +204,8 @@ impl Runner<'_> {
         error.call_number().is_some() && call.fails.as_ref().is_some_and(|reason| error.message().contains(reason))
     }
 
-    /// Compares a response with what the driver expects, and sets the variables that later steps use.
+    /// Compares a response with what the driver expects, and sets the variables that later steps
+    /// use.
     fn accept(&mut self, call: &Call, response: &Value) -> Result<(), String> {
         if let Some(want) = &call.want {
             expectation::check(response, want)?;

@@ -1,4 +1,5 @@
-//! The output of the demonstration: one line for each call, in columns that fit a terminal of 80 characters.
+//! The output of the demonstration: one line for each call, in columns that fit a terminal of 80
+//! characters.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -21,7 +22,8 @@ const METHOD: usize = 35;
 const TEXT: usize = 32;
 const TIME: usize = 7;
 
-/// A writer of lines. A closed output, such as a pipe into `head`, does not change the result of the demonstration.
+/// A writer of lines. A closed output, such as a pipe into `head`, does not change the result of
+/// the demonstration.
 pub struct Screen(Box<dyn Write + Send>);
 
 impl Screen {
@@ -97,8 +99,8 @@ impl Screen {
     }
 }
 
-/// Returns the object of a call and its result, in the width of their column. A result that does not fit beside the object
-/// is shown alone.
+/// Returns the object of a call and its result, in the width of their column. A result that does
+/// not fit beside the object is shown alone.
 fn join(about: &str, result: &str) -> String {
     let text = match (about, result) {
         (_, "") => about.to_owned(),

@@ -1,16 +1,20 @@
-//! The sequences: which calls a CSI driver makes for a volume, in which order, and what it expects of each.
+//! The sequences: which calls a CSI driver makes for a volume, in which order, and what it expects
+//! of each.
 //!
 //! Each file in `drivers/` is one driver; verify/go-client reads the same files. A step is one of
 //!
-//! - `{"call": "volume/v1/MountVolume", "request": {...}}`: an RPC. `want` is what the response must contain, `keep`
-//!   stores values of the response in variables, `find` stores the key of the one matching map entry. `fails` is text
-//!   that the error must contain, and `code` the code that it must have, in recorded calls.
+//! - `{"call": "volume/v1/MountVolume", "request": {...}}`: an RPC. `want` is what the response
+//!   must contain, `keep` stores values of the response in variables, `find` stores the key of the
+//!   one matching map entry. `fails` is text that the error must contain, and `code` the code that
+//!   it must have, in recorded calls.
 //! - `{"as": "kubelet", "do": "MkdirAll", ...}`: an action on the node without csi-proxy.
-//! - `{"control": "Simulation/UnplugDisk", "request": {...}}`: an RPC of the control API, in `csi-proxy-sim replay`.
+//! - `{"control": "Simulation/UnplugDisk", "request": {...}}`: an RPC of the control API, in
+//!   `csi-proxy-sim replay`.
 //! - `{"check": "staged", ...}`: a state of the node that must hold.
 //! - `{"part": "unstage"}`: the steps of that name in `parts`.
 //!
-//! `$name` in any text is replaced by a variable. Any step may have a `note`. An unknown key is an error.
+//! `$name` in any text is replaced by a variable. Any step may have a `note`. An unknown key is an
+//! error.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,8 +26,8 @@ use serde_json::{Map, Value};
 use super::expectation::Find;
 use super::method::Method;
 
-/// The files in the order in which they run. azurefile keeps its SMB mapping, which the credentials of smb would not
-/// match, so smb runs first.
+/// The files in the order in which they run. azurefile keeps its SMB mapping, which the credentials
+/// of smb would not match, so smb runs first.
 const FILES: [(&str, &str); 10] = [
     ("01-azuredisk", include_str!("../../drivers/01-azuredisk.json")),
     ("02-azuredisk-v1beta", include_str!("../../drivers/02-azuredisk-v1beta.json")),
@@ -51,7 +55,8 @@ pub struct Sequence {
     pub(super) phases: Vec<Phase>,
 }
 
-/// One call of kubelet to the driver, with the parts inserted. Steps are JSON until their variables are known.
+/// One call of kubelet to the driver, with the parts inserted. Steps are JSON until their variables
+/// are known.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Phase {
@@ -69,7 +74,8 @@ impl Sequence {
 impl FromStr for Sequence {
     type Err = String;
 
-    /// Parses a sequence and checks each step: its keys, its RPC, the fields of its request and its variables.
+    /// Parses a sequence and checks each step: its keys, its RPC, the fields of its request and its
+    /// variables.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut sequence: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let mut known = sequence.variables.clone();
@@ -182,12 +188,13 @@ pub(super) struct ControlCall {
     pub(super) request: Map<String, Value>,
 }
 
-/// Who acts on the node without csi-proxy: kubelet, which creates directories before it calls the driver; the driver's own
-/// container, which has kubelet's directory mounted; the pod that uses the volume; the cloud that provides the disks.
+/// Who acts on the node without csi-proxy: kubelet, which creates directories before it calls the
+/// driver; the driver's own container, which has kubelet's directory mounted; the pod that uses the
+/// volume; the cloud that provides the disks.
 const ACTORS: [&str; 4] = ["kubelet", "container", "pod", "cloud"];
 
-/// An operation by its name in Go or in Windows, and what its result must be. `GrowDisk` grows a disk by half of its size,
-/// and keeps the new size in a variable.
+/// An operation by its name in Go or in Windows, and what its result must be. `GrowDisk` grows a
+/// disk by half of its size, and keeps the new size in a variable.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", deny_unknown_fields)]
 pub(super) enum Operation {

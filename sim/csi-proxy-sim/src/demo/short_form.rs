@@ -13,7 +13,8 @@ pub(super) fn values(message: &Value) -> String {
     shown.join(", ")
 }
 
-/// Shortens a path or volume name so that different ones remain distinguishable: `C:\…\globalmount`, `volume 1f0c2a…`.
+/// Shortens a path or volume name so that different ones remain distinguishable:
+/// `C:\…\globalmount`, `volume 1f0c2a…`.
 pub(super) fn short(text: &str) -> String {
     if let Some(guid) = text.strip_prefix(r"\\?\Volume{") {
         return format!("volume {}…", guid.chars().take(6).collect::<String>());

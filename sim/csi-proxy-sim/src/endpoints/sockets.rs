@@ -46,7 +46,8 @@ fn check_lengths(flags: &Flags, location: &Location) -> Result<(), String> {
     ))
 }
 
-/// Returns the folder that the flags name; else one in the user's runtime directory, or a temporary one.
+/// Returns the folder that the flags name; else one in the user's runtime directory, or a temporary
+/// one.
 fn folder(flags: &SimFlags) -> io::Result<(PathBuf, Option<TempDir>)> {
     if let Some(folder) = &flags.socket_folder {
         // The status shows the folder, and its reader may be in another one.

@@ -26,7 +26,8 @@ impl Answer {
         Ok(Self { headers: head.headers, data: body.to_bytes(), trailers })
     }
 
-    /// Returns the status, which is in the trailers, or in the headers of an answer that has only these.
+    /// Returns the status, which is in the trailers, or in the headers of an answer that has only
+    /// these.
     pub(super) fn status(&self) -> Status {
         let from = |headers: &HeaderMap| Status::from_header_map(headers);
         let status = self.trailers.as_ref().and_then(from).or_else(|| from(&self.headers));

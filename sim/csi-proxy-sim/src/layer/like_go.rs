@@ -29,7 +29,8 @@ impl GoVersion {
         }
     }
 
-    /// Returns the text of GetVolumeIDFromTargetPath where nothing is mounted; `None` if it is like ours.
+    /// Returns the text of GetVolumeIDFromTargetPath where nothing is mounted; `None` if it is like
+    /// ours.
     fn not_mounted(self, ours: &Status) -> Option<&'static str> {
         let is_there = !ours.message().contains("there is no file or directory at the path");
         match (self, is_there) {

@@ -85,9 +85,10 @@ impl Recording {
         Some(step)
     }
 
-    /// Returns whether the replay makes a call of the control API. Faults of RPCs are left out, because what they disturb is
-    /// between the driver and the daemon; so are holds, which would wait for a test that is not there. A fault that is cleared
-    /// gets the number that it has in the replay.
+    /// Returns whether the replay makes a call of the control API. Faults of RPCs are left out,
+    /// because what they disturb is between the driver and the daemon; so are holds, which would
+    /// wait for a test that is not there. A fault that is cleared gets the number that it has in
+    /// the replay.
     fn is_replayed(&mut self, request: &mut Value, response: impl FnOnce() -> Value) -> bool {
         if let Some(fault) = request.get("fault") {
             let is_replayed = fault.get("rpc").is_none() && fault.get("hold").is_none();
@@ -143,8 +144,8 @@ impl Recording {
         }
     }
 
-    /// Writes the variables of the first `known` volumes instead of their GUIDs. The others are kept by this step, and have no
-    /// value before it.
+    /// Writes the variables of the first `known` volumes instead of their GUIDs. The others are
+    /// kept by this step, and have no value before it.
     fn name_volumes(&self, known: usize, value: &mut Value) {
         match value {
             Value::String(text) => {

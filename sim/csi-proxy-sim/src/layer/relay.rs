@@ -46,7 +46,8 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Cuts the connections, as the end of a process does: the calls get neither an answer nor a reset of their streams.
+    /// Cuts the connections, as the end of a process does: the calls get neither an answer nor a
+    /// reset of their streams.
     pub(crate) fn cut(&self) {
         self.cut.cancel();
     }
@@ -76,8 +77,8 @@ impl<L: Listener> Listener for Layered<L> {
     }
 }
 
-/// Answers the requests of a client. The daemon has a connection for each client's, so that its limits hold as without the
-/// layer.
+/// Answers the requests of a client. The daemon has a connection for each client's, so that its
+/// limits hold as without the layer.
 async fn relay<S>(client: S, daemon: DuplexStream, layer: Arc<Layer>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,

@@ -1,4 +1,5 @@
-//! The RPCs that the layer knows: those of all group-versions, and those of the control API that change the node.
+//! The RPCs that the layer knows: those of all group-versions, and those of the control API that
+//! change the node.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,7 +13,8 @@ use serde_json::Value;
 use super::answer::PREFIX;
 use crate::control_api::DESCRIPTORS;
 
-/// How the names of those RPCs of the control API begin that do not change the node: a recording does not need them.
+/// How the names of those RPCs of the control API begin that do not change the node: a recording
+/// does not need them.
 const READS: [&str; 7] = ["Compare", "Get", "List", "Read", "Save", "Stat", "Wait"];
 
 /// The field of the control API that has a node file as text.
@@ -57,8 +59,8 @@ fn control_rpcs() -> impl Iterator<Item = (&'static str, KnownRpc)> {
 }
 
 impl KnownRpc {
-    /// Returns the request as JSON, with the variable `$password` for the value of the field `password`, and so on. `data` is
-    /// the message with its prefix; an invalid one has no fields.
+    /// Returns the request as JSON, with the variable `$password` for the value of the field
+    /// `password`, and so on. `data` is the message with its prefix; an invalid one has no fields.
     pub(super) fn request_json(&self, data: &[u8]) -> Value {
         let message = DynamicMessage::decode(self.rpc.request.clone(), data.get(PREFIX..).unwrap_or_default());
         let options = SerializeOptions::new();

@@ -1,4 +1,5 @@
-//! One TCP endpoint for all group-versions and the control API: for containers, and for Windows programs under Wine.
+//! One TCP endpoint for all group-versions and the control API: for containers, and for Windows
+//! programs under Wine.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -24,14 +25,16 @@ use super::send;
 use crate::control_api::{DESCRIPTORS, ENDPOINT};
 use crate::reflection;
 
-/// A connection of a client. Each of its requests has a connection of its own to an endpoint of the location.
+/// A connection of a client. Each of its requests has a connection of its own to an endpoint of the
+/// location.
 struct Connection {
     location: Location,
     /// Ends the connection, as an endpoint has ended its own.
     cut: Notify,
 }
 
-/// Passes the requests of TCP clients on to the endpoints in `location`, by the services that the requests name.
+/// Passes the requests of TCP clients on to the endpoints in `location`, by the services that the
+/// requests name.
 pub(crate) async fn serve(listener: TcpListener, location: Location) {
     loop {
         match listener.accept().await {

@@ -1,5 +1,5 @@
-//! Nodes as clouds have them: snapshots with the signature of their disk, disk numbers that change, time-outs; and the state
-//! of the node before and after a driver has used it.
+//! Nodes as clouds have them: snapshots with the signature of their disk, disk numbers that change,
+//! time-outs; and the state of the node before and after a driver has used it.
 
 use std::time::{Duration, Instant};
 
@@ -94,7 +94,8 @@ async fn an_outage_takes_as_long_as_the_node_file_says_and_once_if_the_share_is_
     assert!(begin.elapsed() >= Duration::from_millis(700) && begin.elapsed() < Duration::from_secs(10));
 }
 
-/// What drivers read of the disks of clouds: the serial number, the page-83 identifier, and adapter, bus, target and LUN.
+/// What drivers read of the disks of clouds: the serial number, the page-83 identifier, and
+/// adapter, bus, target and LUN.
 const CLOUD_DISKS: &str = "\
 aws vol0123456789abcdef0_00000001., , 3::0:1
 aws AWS6AAE6AB0AA7F_00000001., , 3::0:2

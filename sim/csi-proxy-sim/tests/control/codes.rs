@@ -10,7 +10,8 @@ use super::program::Program;
 
 const README: &str = include_str!("../../README.md");
 
-/// Calls an RPC of a version v1 by its name in the table, and returns the code and the message of its error.
+/// Calls an RPC of a version v1 by its name in the table, and returns the code and the message of
+/// its error.
 async fn fail(program: &Program, rpc: &str, request: Value) -> (String, String) {
     let (group, name) = rpc.split_once('/').expect("a group");
     let row = GROUP_VERSIONS.iter().find(|row| row.group.name() == group && row.version == "v1").expect("a version");

@@ -28,8 +28,8 @@ fn get(address: &str, path: &str) -> String {
     answer
 }
 
-/// Starts a program on a node on which it takes this long to partition disk 1, and calls PartitionDisk. Returns when the
-/// call is running.
+/// Starts a program on a node on which it takes this long to partition disk 1, and calls
+/// PartitionDisk. Returns when the call is running.
 async fn start_with_a_running_call(time: &str, drain: &str) -> (Program, JoinHandle<Result<(), Error>>) {
     let node = format!("[timing]\ncreate_partition = \"{time}\"\n[[disk]]\nnumber = 1\nsize = \"1 GiB\"\n");
     let program = Program::start_on(&node, &[drain, "-metrics-bind-address=127.0.0.1:0"]);

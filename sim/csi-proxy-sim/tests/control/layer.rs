@@ -89,7 +89,8 @@ async fn one_tcp_endpoint_serves_all_group_versions_and_the_control_api() {
     dynamic_client::call(&channel, "/v1.Disk/Rescan", Vec::new()).await.expect("the daemon serves again");
 }
 
-/// Records a driver that stages a volume and meets an error, with changes of the node, and returns the file.
+/// Records a driver that stages a volume and meets an error, with changes of the node, and returns
+/// the file.
 async fn record(folder: &tempfile::TempDir) -> String {
     let file = folder.path().join("recorded.json");
     let program = Program::start(&["-fast", &format!("-record={}", file.display())]);

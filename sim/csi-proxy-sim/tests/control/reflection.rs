@@ -30,7 +30,8 @@ fn services_of<'a>(sets: impl IntoIterator<Item = &'a [u8]>) -> Services {
     files.flat_map(services).collect()
 }
 
-/// Sends requests to a version of the reflection service. The versions have the same messages in different packages.
+/// Sends requests to a version of the reflection service. The versions have the same messages in
+/// different packages.
 async fn ask(channel: &Channel, version: &str, requests: Vec<MessageRequest>) -> Vec<MessageResponse> {
     let message = |request| ServerReflectionRequest { host: String::new(), message_request: Some(request) };
     let requests = tokio_stream::iter(requests.into_iter().map(message).collect::<Vec<_>>());

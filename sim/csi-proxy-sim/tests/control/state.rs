@@ -20,7 +20,8 @@ fn start(folder: &Arc<TempDir>, node_file: &str) -> Program {
     Program::start_in(folder, &[&flags[0], &flags[1], "-fast"])
 }
 
-/// Returns the volume on disk 1, which arrives some time after its partition or the start of the program.
+/// Returns the volume on disk 1, which arrives some time after its partition or the start of the
+/// program.
 async fn volume(program: &Program) -> VolumeId {
     loop {
         if let Ok(volumes) = program.driver().volume().list_volumes_on_disk(DiskNumber(1), None).await {

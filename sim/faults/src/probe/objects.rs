@@ -14,7 +14,8 @@ use os::{
 use super::Probed;
 use super::process::{Owned, ProbedProcess};
 
-/// The control codes that only read. Every other code counts as a change, regardless of the access that it needs.
+/// The control codes that only read. Every other code counts as a change, regardless of the access
+/// that it needs.
 const READ_ONLY_CODES: [ControlCode; 9] = [
     ControlCode::STORAGE_GET_DEVICE_NUMBER,
     ControlCode::STORAGE_QUERY_PROPERTY,
@@ -175,8 +176,8 @@ impl Clock for Probed {
         }
     }
 
-    // Blocks even in a dead process, until the process's own threads have ended, whose calls fail soon. If it returned early,
-    // this thread would act on a condition that does not hold.
+    // Blocks even in a dead process, until the process's own threads have ended, whose calls fail
+    // soon. If it returned early, this thread would act on a condition that does not hold.
     fn block_on(&self, wait: Pin<&mut dyn Future<Output = ()>>) {
         self.node().clock().block_on(wait);
     }

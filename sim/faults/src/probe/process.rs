@@ -27,8 +27,8 @@ trait Close: Send + Sync {
     fn close(&self);
 }
 
-/// Holds a kernel object until its process dies: an `Arc`, so that a call does not hold the lock. A call may take long, and the
-/// process may die during it.
+/// Holds a kernel object until its process dies: an `Arc`, so that a call does not hold the lock. A
+/// call may take long, and the process may die during it.
 type Slot<T> = Mutex<Option<Arc<T>>>;
 
 impl<T: ?Sized + Send + Sync> Close for Slot<T> {
@@ -60,7 +60,8 @@ impl<T: ?Sized + Send + Sync + 'static, N: Display> Owned<T, N> {
         mutates: bool,
         forward: impl FnOnce(&T) -> OsResult<R>,
     ) -> OsResult<R> {
-        // Get the object inside the call, so that no reference keeps it open if the probe ends the process.
+        // Get the object inside the call, so that no reference keeps it open if the probe ends the
+        // process.
         self.process.run(primitive, &self.name, mutates, || forward(&*self.get()?))
     }
 
@@ -192,7 +193,8 @@ impl PrimitiveResult for os::CallStatus {
     }
 }
 
-/// Locks a table, even after a panic: each change is a single insertion or removal, so the table is consistent.
+/// Locks a table, even after a panic: each change is a single insertion or removal, so the table is
+/// consistent.
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

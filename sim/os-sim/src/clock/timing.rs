@@ -30,11 +30,13 @@ macro_rules! timing {
 
 // Each operation, and how long it takes if the node file does not say.
 timing! {
-    /// From the creation of a partition, or from its disk coming online, to the arrival of its volume.
+    /// From the creation of a partition, or from its disk coming online, to the arrival of its
+    /// volume.
     volume_arrival = Duration::from_millis(150),
     /// From the arrival of a new volume to the time at which it can be written.
     new_volume = Duration::from_millis(300),
-    /// From the detection of a disk, or the arrival of a volume, to the time at which the storage provider knows it.
+    /// From the detection of a disk, or the arrival of a volume, to the time at which the storage
+    /// provider knows it.
     provider = Duration::from_millis(250),
     /// A WMI query.
     query = Duration::ZERO,

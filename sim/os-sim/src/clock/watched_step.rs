@@ -20,8 +20,8 @@ struct Step {
     late: Sender<()>,
 }
 
-/// Runs `work` on a thread of its own. The receiver gets a message when a step has waited for longer than `patience`, and
-/// is closed when the thread has ended.
+/// Runs `work` on a thread of its own. The receiver gets a message when a step has waited for
+/// longer than `patience`, and is closed when the thread has ended.
 pub(super) fn spawn(patience: Duration, work: WatchedWork) -> (JoinHandle<()>, Receiver<()>) {
     let (late, receiver) = mpsc::channel();
     let body = move || {
@@ -55,7 +55,8 @@ impl Wait {
         self.limit
     }
 
-    /// Marks the step as late if it has waited for longer than its patience. Ignores a wait that `deadline` ends in time.
+    /// Marks the step as late if it has waited for longer than its patience. Ignores a wait that
+    /// `deadline` ends in time.
     pub(super) fn check(&mut self, now: Duration, deadline: Duration) {
         if now < self.limit || deadline <= self.limit {
             return;

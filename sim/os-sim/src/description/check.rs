@@ -13,7 +13,8 @@ const MIN_DISK: u64 = 3 << 20;
 const KNOWN: [&str; 6] = ["NTFS", "ReFS", "FAT", "FAT32", "exFAT", "UDF"];
 
 impl Description {
-    /// Checks that no two keys of the description contradict each other. `text` is the node file that it was parsed from.
+    /// Checks that no two keys of the description contradict each other. `text` is the node file
+    /// that it was parsed from.
     pub(crate) fn check(&self, text: &str) -> Result<(), DescriptionError> {
         let at = |table, index| at(text, table, index);
         for (index, disk) in self.disks.iter().enumerate() {

@@ -10,21 +10,24 @@ use crate::sim::Sim;
 /// The keys by which the tables of an array are told apart, the most specific first.
 const NAMES: [&str; 7] = ["number", "path", "remote", "iqn", "address", "host", "name"];
 
-/// The keys of a disk that describe what is on it. A driver that uses a disk changes them, and leaves them so.
+/// The keys of a disk that describe what is on it. A driver that uses a disk changes them, and
+/// leaves them so.
 const DATA: [&str; 8] =
     ["content", "file_system", "file_system_size", "grown_to", "partition_size", "signature", "size", "volume_id"];
 
 /// How the lines about what is on the volumes of disks begin.
 const ON_VOLUMES: [&str; 3] = [r"file \\?\Volume{", "the files on disk ", "further partitions of disk "];
 
-/// The comments of a node file about what it leaves out, except for disks that were unplugged on purpose.
+/// The comments of a node file about what it leaves out, except for disks that were unplugged on
+/// purpose.
 const LEFT_OUT: &str = "# Left out: ";
 const UNPLUGGED: &str = "an unplugged disk";
 
 impl Sim {
-    /// Returns how the node differs from `before`, which [`Sim::node_file`] has returned: one line for each object that was
-    /// added or removed, and for each key that was changed. Disks are told apart by number. Does not compare what is on
-    /// disks other than disk 0, unless `with_data` is set.
+    /// Returns how the node differs from `before`, which [`Sim::node_file`] has returned: one line
+    /// for each object that was added or removed, and for each key that was changed. Disks are told
+    /// apart by number. Does not compare what is on disks other than disk 0, unless `with_data` is
+    /// set.
     pub fn differences(&self, before: &str, with_data: bool) -> Result<Vec<String>, DescriptionError> {
         let (old, new) = (entries(before)?, entries(&self.node_file())?);
         let mut lines = Vec::new();
@@ -51,7 +54,8 @@ impl Sim {
     }
 }
 
-/// Returns the objects and keys of a node file, such as `disk 1` and `disk 1: offline`, with their values.
+/// Returns the objects and keys of a node file, such as `disk 1` and `disk 1: offline`, with their
+/// values.
 fn entries(node_file: &str) -> Result<BTreeMap<String, String>, DescriptionError> {
     let table: Table =
         node_file.parse().map_err(|error: toml::de::Error| DescriptionError(error.message().to_owned()))?;

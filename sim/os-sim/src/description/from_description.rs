@@ -21,7 +21,8 @@ pub(crate) const SYSTEM_DIRECTORIES: [&str; 5] = [
     r"C:\var\lib\kubelet\pods",
     r"C:\var\lib\kubelet\plugins",
 ];
-/// A junction and a symbolic link that Windows Setup creates on the system disk, with their targets.
+/// A junction and a symbolic link that Windows Setup creates on the system disk, with their
+/// targets.
 const SYSTEM_JUNCTION: [&str; 2] = [r"C:\Documents and Settings", r"C:\Users"];
 const SYSTEM_SYMLINK: [&str; 2] = [r"C:\Users\All Users", r"C:\ProgramData"];
 /// The paths of the junction and the symbolic link.
@@ -152,8 +153,9 @@ impl State {
         Ok(device)
     }
 
-    /// Gives a new disk the partition table, the partitions and the files of another one. Its volumes have GUIDs of their own,
-    /// because the mount manager gives each volume one when it first arrives.
+    /// Gives a new disk the partition table, the partitions and the files of another one. Its
+    /// volumes have GUIDs of their own, because the mount manager gives each volume one when it
+    /// first arrives.
     fn copy_content(&mut self, original: u32, to: &mut Disk) -> Result<(), DescriptionError> {
         let wrong = |reason: &str| DescriptionError(format!("disk {}: copy_of {original}: {reason}", to.number));
         let device = self.attached_device(original).ok_or_else(|| wrong("no such disk"))?;
@@ -321,7 +323,8 @@ fn identifiers(page83: &Page83, instance: u64) -> Option<Vec<Identifier>> {
         Page83::Ascii(text) => Identifier::of_device(CODE_SET_ASCII, VENDOR, text.clone().into_bytes()),
         Page83::Binary(bytes) => Identifier::of_device(CODE_SET_BINARY, NAA, bytes.clone()),
     };
-    // Many arrays return the identifier of the port first. csi-proxy must not use it as the identifier of the disk.
+    // Many arrays return the identifier of the port first. csi-proxy must not use it as the
+    // identifier of the disk.
     let of_port = Identifier { code_set: CODE_SET_BINARY, kind: 4, association: 1, bytes: vec![0, 0, 0, 1] };
     Some(vec![of_port, of_device])
 }

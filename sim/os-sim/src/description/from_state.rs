@@ -15,8 +15,9 @@ use crate::smb::Mapping;
 use crate::state::State;
 
 impl Sim {
-    /// Returns the node as a node file, from which an equal node can be created: with the same disks, volume GUIDs, files,
-    /// services and servers. Comments at the start of the file list the parts of the node that it leaves out.
+    /// Returns the node as a node file, from which an equal node can be created: with the same
+    /// disks, volume GUIDs, files, services and servers. Comments at the start of the file list the
+    /// parts of the node that it leaves out.
     ///
     /// The file contains the passwords of the servers.
     pub fn node_file(&self) -> String {
@@ -47,7 +48,8 @@ impl State {
         for service in &mut services {
             service.state = service.state.settled();
         }
-        // A new node would accept a mapping whose password has changed, so leave such a mapping out.
+        // A new node would accept a mapping whose password has changed, so leave such a mapping
+        // out.
         let survives = |mapping: &&Mapping| mapping.persistent && self.smb.accepts(mapping);
         let (restored, lost): (Vec<_>, Vec<_>) = self.smb.mappings().iter().partition(survives);
         left_out.extend(lost.iter().map(|mapping| format!("the SMB mapping of {}", mapping.remote)));
@@ -115,8 +117,8 @@ impl State {
         Ok(())
     }
 
-    /// Returns the description of a link, or `None` for a link that every node has. Fails with the phrase for [`LeftOut`] if
-    /// the link cannot be described.
+    /// Returns the description of a link, or `None` for a link that every node has. Fails with the
+    /// phrase for [`LeftOut`] if the link cannot be described.
     fn describe_link(&self, path: String, data: &[u8], is_directory: bool) -> Result<Option<FileDescription>, String> {
         if SYSTEM_LINKS.contains(&path.as_str()) {
             return Ok(None);

@@ -1,4 +1,5 @@
-//! Reads and writes sizes and durations of node files, such as `"5 GiB"` and `"1.5s"`. Each module is for `#[serde(with)]`.
+//! Reads and writes sizes and durations of node files, such as `"5 GiB"` and `"1.5s"`. Each module
+//! is for `#[serde(with)]`.
 
 #![expect(clippy::trivially_copy_pass_by_ref, clippy::ref_option, reason = "serde passes references to fields")]
 

@@ -52,7 +52,8 @@ impl State {
     }
 
     fn set_disk_attributes(&mut self, device: DeviceId, input: &[u8]) -> OsResult<usize> {
-        // Microsoft documents the size of `GET_DISK_ATTRIBUTES`. Programs also pass the size of `SET_DISK_ATTRIBUTES`.
+        // Microsoft documents the size of `GET_DISK_ATTRIBUTES`. Programs also pass the size of
+        // `SET_DISK_ATTRIBUTES`.
         const VERSIONS: [u32; 2] = [16, 40];
         const KNOWN: u64 = DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY;
         let (wanted, _) = SetDiskAttributes::read_from_prefix(input).map_err(|_| OsError::INVALID_PARAMETER)?;
@@ -190,7 +191,8 @@ fn layout(disk: &Disk, output: &mut [u8]) -> OsResult<usize> {
         }
         Layout::Raw => bare_layout(PartitionStyle::RAW, 0, 0),
         Layout::Mbr { .. } | Layout::Superfloppy => {
-            // Windows reports an MBR with one partition for a disk without a table that has a file system.
+            // Windows reports an MBR with one partition for a disk without a table that has a file
+            // system.
             let signature = if let Layout::Mbr { signature } = disk.layout { signature } else { 0 };
             // Windows reports the entries of an MBR in multiples of four.
             let empty = PartitionEntry { style: PartitionStyle::MBR.0, ..PartitionEntry::new_zeroed() };

@@ -10,7 +10,8 @@ use crate::iscsi::{Effect, Lun};
 use crate::state::{DeviceId, Event, FsId, State};
 
 impl State {
-    /// Attaches a disk and returns its number. If it is not `detected`, it becomes visible with the next rescan.
+    /// Attaches a disk and returns its number. If it is not `detected`, it becomes visible with the
+    /// next rescan.
     pub(crate) fn attach(&mut self, description: &DiskDescription, detected: bool) -> Result<u32, DescriptionError> {
         let device = self.new_disk(description)?;
         if detected {
@@ -19,7 +20,8 @@ impl State {
         Ok(self.disks[&device].number)
     }
 
-    /// Attaches a detached disk with its content. Returns its number, which is the lowest free number.
+    /// Attaches a detached disk with its content. Returns its number, which is the lowest free
+    /// number.
     pub(crate) fn reattach(&mut self, mut disk: Disk, detected: bool) -> u32 {
         disk.number = self.free_disk_number();
         let number = disk.number;
@@ -32,7 +34,8 @@ impl State {
         number
     }
 
-    /// Leaves a new disk offline if another one that is online has the same signature, as Windows does.
+    /// Leaves a new disk offline if another one that is online has the same signature, as Windows
+    /// does.
     pub(crate) fn leave_offline_if_it_collides(&mut self, device: DeviceId) {
         if self.collides(device) {
             self.disks.entry(device).and_modify(Disk::take_offline);
@@ -100,7 +103,8 @@ impl State {
         }
     }
 
-    /// Returns whether the effect detaches a disk on which a handle is open: on the disk, on a volume, or on a file.
+    /// Returns whether the effect detaches a disk on which a handle is open: on the disk, on a
+    /// volume, or on a file.
     pub(crate) fn detaches_used_disk(&self, effect: &Effect) -> bool {
         let Effect::Detach(luns) = effect else { return false };
         let is_detached = |device: DeviceId| {
@@ -117,8 +121,8 @@ impl State {
         self.handles.values().any(|opened| device_of(&opened.object).is_some_and(is_detached))
     }
 
-    /// Attaches the disk of a logical unit. A new disk is offline and read-only, as Windows Server's policy requires for disks
-    /// that other hosts may share.
+    /// Attaches the disk of a logical unit. A new disk is offline and read-only, as Windows
+    /// Server's policy requires for disks that other hosts may share.
     fn attach_lun(&mut self, lun: &Lun) {
         if let Some(disk) = self.detached_luns.remove(&lun.id) {
             let number = self.reattach(disk, true);

@@ -117,7 +117,8 @@ impl State {
         }
     }
 
-    /// Returns the first DOS path of a volume without a final separator: `C:`, or the directory where it is mounted.
+    /// Returns the first DOS path of a volume without a final separator: `C:`, or the directory
+    /// where it is mounted.
     pub(crate) fn dos_prefix(&self, volume: Uuid) -> Option<String> {
         self.first_prefix(volume, &[])
     }
@@ -127,8 +128,8 @@ impl State {
         self.prefixes(volume, &[]).collect()
     }
 
-    /// Returns the first DOS path of a volume that does not lead through a volume in `below`. A volume may be mounted on
-    /// itself, so a path could lead through the same volume forever.
+    /// Returns the first DOS path of a volume that does not lead through a volume in `below`. A
+    /// volume may be mounted on itself, so a path could lead through the same volume forever.
     fn first_prefix(&self, volume: Uuid, below: &[Uuid]) -> Option<String> {
         if below.contains(&volume) {
             return None;
@@ -187,8 +188,8 @@ pub(crate) fn volume_guid(text: &[u16]) -> Option<Uuid> {
 
 /// Returns the NT form of a directory's Win32 path, which must end with a separator.
 ///
-/// No document says whether the functions of the mount manager accept a path that begins with `\\?\`. So the simulated node
-/// refuses the prefix wherever csi-proxy can do without it.
+/// No document says whether the functions of the mount manager accept a path that begins with
+/// `\\?\`. So the simulated node refuses the prefix wherever csi-proxy can do without it.
 fn nt_directory(path: &U16Str) -> OsResult<Vec<u16>> {
     let units = path.as_slice();
     let path_units = units.strip_prefix(&[SEPARATOR, SEPARATOR, u16::from(b'?'), SEPARATOR]);

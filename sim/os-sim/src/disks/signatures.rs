@@ -18,8 +18,8 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("XFS", 0, b"XFSB"),
     ("LUKS", 0, b"LUKS\xba\xbe"),
     ("btrfs", 65600, b"_BHRfS_M"),
-    // The header of a GUID partition table is in the second sector, of 512 or 4096 bytes. Windows does not find a table that
-    // was written for another sector size.
+    // The header of a GUID partition table is in the second sector, of 512 or 4096 bytes. Windows
+    // does not find a table that was written for another sector size.
     ("GPT of 512-byte sectors", 512, b"EFI PART"),
     ("GPT of 4096-byte sectors", 4096, b"EFI PART"),
     ("Linux RAID", 4096, b"\xfc\x4e\x2b\xa9"),
@@ -32,8 +32,8 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
 const ZFS: &[u8] = b"\0\0\0\x07version\0";
 const ZFS_NAME: u64 = 16404;
 
-/// The signatures near the end of a disk whose first sectors are zero: the name, the multiple to which the size of the disk
-/// is rounded down, the distance from there and the bytes.
+/// The signatures near the end of a disk whose first sectors are zero: the name, the multiple to
+/// which the size of the disk is rounded down, the distance from there and the bytes.
 const AT_END: &[(&str, u64, u64, &[u8])] = &[
     ("backup GPT of 512-byte sectors", 512, 512, b"EFI PART"),
     ("backup GPT of 4096-byte sectors", 4096, 4096, b"EFI PART"),
@@ -42,15 +42,16 @@ const AT_END: &[(&str, u64, u64, &[u8])] = &[
     ("ZFS without its first labels", 256 << 10, (512 << 10) - ZFS_NAME, ZFS),
 ];
 
-/// The offset and the bytes of the identifier of the file system recognition structure. The name of the file system
-/// stands before it, at [`STRUCTURE_NAME`].
+/// The offset and the bytes of the identifier of the file system recognition structure. The name of
+/// the file system stands before it, at [`STRUCTURE_NAME`].
 const STRUCTURE: (u64, &[u8]) = (16, b"FSRS");
 
 /// The offset of the name in the file system recognition structure.
 const STRUCTURE_NAME: u64 = 3;
 
-/// Returns whether the file system `name` writes the recognition structure to its first sector. ReFS does. A file system
-/// that is not in the table stands for a future file system of Windows and does too.
+/// Returns whether the file system `name` writes the recognition structure to its first sector.
+/// ReFS does. A file system that is not in the table stands for a future file system of Windows and
+/// does too.
 pub(crate) fn has_recognition_structure(name: &str) -> bool {
     let is_known =
         SIGNATURES.iter().any(|(known, ..)| *known == name) || AT_END.iter().any(|(known, ..)| *known == name);
@@ -92,7 +93,8 @@ impl State {
     }
 }
 
-/// Returns the part of `output` that lies before `end`. Fails if the offset or the length is not a multiple of a sector.
+/// Returns the part of `output` that lies before `end`. Fails if the offset or the length is not a
+/// multiple of a sector.
 fn whole_sectors<'a>(disk: &Disk, end: u64, offset: u64, output: &'a mut [u8]) -> OsResult<&'a mut [u8]> {
     let size = u64::try_from(output.len()).unwrap_or(u64::MAX);
     if !offset.is_multiple_of(disk.sector) || !size.is_multiple_of(disk.sector) {
@@ -102,8 +104,8 @@ fn whole_sectors<'a>(disk: &Disk, end: u64, offset: u64, output: &'a mut [u8]) -
     Ok(&mut output[..length])
 }
 
-/// Reads from a disk: the content of its volume if that begins in the first sector, and otherwise zeros, because the
-/// sectors of a partition table are not simulated.
+/// Reads from a disk: the content of its volume if that begins in the first sector, and otherwise
+/// zeros, because the sectors of a partition table are not simulated.
 fn read_disk(disk: &Disk, offset: u64, output: &mut [u8]) -> OsResult<usize> {
     let output = whole_sectors(disk, disk.size, offset, output)?;
     output.fill(0);
@@ -131,8 +133,8 @@ fn read_volume(volume: &Volume, offset: u64, output: &mut [u8]) {
     }
 }
 
-/// Writes the part of the signatures of the file system `name` that lies in `output`, which starts at `offset` on the
-/// volume.
+/// Writes the part of the signatures of the file system `name` that lies in `output`, which starts
+/// at `offset` on the volume.
 fn write_signature(name: &str, offset: u64, output: &mut [u8]) {
     let own = SIGNATURES.iter().filter(|(known, ..)| *known == name).map(|(_, at, bytes)| (*at, *bytes));
     let structure = has_recognition_structure(name).then_some([(STRUCTURE_NAME, name.as_bytes()), STRUCTURE]);
@@ -141,7 +143,8 @@ fn write_signature(name: &str, offset: u64, output: &mut [u8]) {
     }
 }
 
-/// Writes the part of `bytes`, which begin at `at`, that lies in `output`, which starts at `offset`.
+/// Writes the part of `bytes`, which begin at `at`, that lies in `output`, which starts at
+/// `offset`.
 fn write_bytes(at: u64, bytes: &[u8], offset: u64, output: &mut [u8]) {
     for (at, byte) in (at..).zip(bytes) {
         let index = at.checked_sub(offset).and_then(|index| usize::try_from(index).ok());

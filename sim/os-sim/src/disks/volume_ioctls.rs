@@ -1,4 +1,5 @@
-//! The control codes of volumes and their file systems. The output buffers are laid out as Windows lays them out.
+//! The control codes of volumes and their file systems. The output buffers are laid out as Windows
+//! lays them out.
 
 use std::iter;
 
@@ -136,7 +137,8 @@ pub(crate) fn partition_of(disk: &Disk, volume: Uuid) -> OsResult<&Partition> {
     disk.partitions.iter().find(holds).ok_or(OsError::DEV_NOT_EXIST)
 }
 
-/// Writes the extents of a volume. If they do not all fit, writes only their count and fails with `MORE_DATA`.
+/// Writes the extents of a volume. If they do not all fit, writes only their count and fails with
+/// `MORE_DATA`.
 fn extents(disk: &Disk, part: &Partition, volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
     let first = Span { disk: disk.number, offset: part.offset, length: part.length };
     let extent = |span: Span| DiskExtent {
@@ -159,8 +161,9 @@ fn extents(disk: &Disk, part: &Partition, volume: &Volume, output: &mut [u8]) ->
     Ok(answer.len())
 }
 
-/// Writes `FILE_SYSTEM_RECOGNITION_INFORMATION`: the name of the file system on the medium, in nine bytes. Only RAWFS
-/// implements the control code. It reads the recognition structure, which most file systems do not write.
+/// Writes `FILE_SYSTEM_RECOGNITION_INFORMATION`: the name of the file system on the medium, in nine
+/// bytes. Only RAWFS implements the control code. It reads the recognition structure, which most
+/// file systems do not write.
 fn recognition(volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
     match volume.mounted() {
         Err(OsError::UNRECOGNIZED_VOLUME) => {}
@@ -174,7 +177,8 @@ fn recognition(volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
     put(output, &answer)
 }
 
-/// The mounted file system of a volume. Windows mounts RAWFS if it does not recognise the file system.
+/// The mounted file system of a volume. Windows mounts RAWFS if it does not recognise the file
+/// system.
 struct Mounted<'a> {
     file_system: Option<&'a FileSystem>,
     /// The size of the volume in bytes.
@@ -209,8 +213,8 @@ fn answer(mounted: &Mounted<'_>, class: FsInfo, output: &mut [u8]) -> OsResult<u
     }
 }
 
-/// Writes the attributes and the name of a file system. A name that does not fit is cut, and `name_length` is the length of
-/// the part that was written.
+/// Writes the attributes and the name of a file system. A name that does not fit is cut, and
+/// `name_length` is the length of the part that was written.
 fn attribute(kind: &str, read_only: bool, output: &mut [u8]) -> OsResult<usize> {
     const NTFS_ATTRIBUTES: u32 = 0x03e7_06ff;
     /// Case is preserved, and names are Unicode.

@@ -1,4 +1,5 @@
-//! Locked and dismounted volumes: `FSCTL_LOCK_VOLUME`, `FSCTL_DISMOUNT_VOLUME`, and the lock of a running format.
+//! Locked and dismounted volumes: `FSCTL_LOCK_VOLUME`, `FSCTL_DISMOUNT_VOLUME`, and the lock of a
+//! running format.
 
 use os::abi::ControlCode;
 use os::{OsError, OsResult, Uuid};
@@ -31,8 +32,8 @@ impl VolumeLock {
 }
 
 impl State {
-    /// Fails if the volume is locked by a handle or by a format: with `ACCESS_DENIED`, or with `NOT_READY` once the holder
-    /// of the lock has dismounted the file system.
+    /// Fails if the volume is locked by a handle or by a format: with `ACCESS_DENIED`, or with
+    /// `NOT_READY` once the holder of the lock has dismounted the file system.
     pub(crate) fn check_unlocked(&self, volume: Uuid) -> OsResult<()> {
         match self.volume_lock(volume) {
             Some(lock) => Err(lock.refusal()),
@@ -78,8 +79,8 @@ impl State {
         Ok(())
     }
 
-    /// Dismounts the file system of a volume. Calls on handles of its files fail from then on; the next open mounts it
-    /// again.
+    /// Dismounts the file system of a volume. Calls on handles of its files fail from then on; the
+    /// next open mounts it again.
     pub(crate) fn dismount_file_system(&mut self, volume: Uuid) {
         let mounting = self.fresh();
         if let Ok(file_system) = self.file_system_mut(FsId::Volume(volume)) {

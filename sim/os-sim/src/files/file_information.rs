@@ -115,7 +115,8 @@ impl State {
             if entries.end > 0 {
                 break;
             }
-            // Windows also writes a part of the entry. The buffer of csi-proxy has room for any entry.
+            // Windows also writes a part of the entry. The buffer of csi-proxy has room for any
+            // entry.
             return Err(OsError::MORE_DATA);
         }
         let none = entries.end == 0;

@@ -27,7 +27,8 @@ pub(crate) struct FileSystem {
     pub kind: String,
     /// The volume serial number. Each format writes a new number.
     pub serial: u64,
-    /// Identifies the current mount of the file system. Handles that were opened during an earlier mount fail.
+    /// Identifies the current mount of the file system. Handles that were opened during an earlier
+    /// mount fail.
     pub mounting: u64,
     /// The size of the file system in bytes.
     pub length: u64,
@@ -60,13 +61,16 @@ pub(crate) struct FileRecord {
     pub pending: Option<PendingDeletion>,
 }
 
-/// An opportunistic lock (oplock). Windows breaks it for certain calls of other processes, which wait for its owner.
+/// An opportunistic lock (oplock). Windows breaks it for certain calls of other processes, which
+/// wait for its owner.
 ///
-/// The simulated owner has no right to the data, so that its handle does not cause sharing violations.
+/// The simulated owner has no right to the data, so that its handle does not cause sharing
+/// violations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oplock {
-    /// Level 1, batch, filter, read-write or read-write-handle: only on a file. An open that requests more than attributes
-    /// breaks it. On Windows an open for reading does not break a filter oplock; that is not simulated.
+    /// Level 1, batch, filter, read-write or read-write-handle: only on a file. An open that
+    /// requests more than attributes breaks it. On Windows an open for reading does not break a
+    /// filter oplock; that is not simulated.
     Exclusive,
     /// Read-handle. A deletion breaks it, and an open that would cause a sharing violation.
     Handle,
@@ -95,8 +99,8 @@ pub(crate) fn administrators_only() -> SecurityDescriptor {
     access(&[("S-1-5-18", 0, FULL), ("S-1-5-32-544", 0, FULL)])
 }
 
-/// Returns the access to the root of a volume that Windows Server has formatted. Users may create directories in it, and
-/// files only in these.
+/// Returns the access to the root of a volume that Windows Server has formatted. Users may create
+/// directories in it, and files only in these.
 pub(crate) fn new_root() -> SecurityDescriptor {
     /// Read and execute, which everyone may, too.
     const READ: u32 = 0x12_00a9;
@@ -111,7 +115,8 @@ pub(crate) fn new_root() -> SecurityDescriptor {
     ])
 }
 
-/// Returns the access of an object of the administrators that grants accounts rights, each with flags of inheritance.
+/// Returns the access of an object of the administrators that grants accounts rights, each with
+/// flags of inheritance.
 fn access(granted: &[(&str, u8, u32)]) -> SecurityDescriptor {
     let sid = |text: &str| text.parse::<Sid>().expect("a SID");
     let entry = |&(account, flags, rights): &(&str, u8, u32)| AccessEntry {
@@ -171,8 +176,8 @@ impl FileRecord {
         }
     }
 
-    /// Returns the reparse point that an open follows. A directory whose tag has the directory bit opens like any directory,
-    /// so this returns `None` for it.
+    /// Returns the reparse point that an open follows. A directory whose tag has the directory bit
+    /// opens like any directory, so this returns `None` for it.
     pub(crate) fn link(&self) -> Option<&[u8]> {
         let is_link =
             |data: &&[u8]| !(self.is_directory() && reparse_point::is_directory_tag(reparse_point::tag(data)));
@@ -213,9 +218,9 @@ impl FileSystem {
         self.records.get_mut(&id).ok_or(OsError::FILE_NOT_FOUND)
     }
 
-    /// Returns the rights that Windows grants on `id`, by the access control lists of the file and of its directory. The right
-    /// to list a directory includes reading the attributes of its entries, and the right to delete entries includes deleting
-    /// each entry.
+    /// Returns the rights that Windows grants on `id`, by the access control lists of the file and
+    /// of its directory. The right to list a directory includes reading the attributes of its
+    /// entries, and the right to delete entries includes deleting each entry.
     pub(crate) fn granted(&self, id: FileId) -> OsResult<Access> {
         let file = self.record(id)?;
         if !file.grants_nothing {
@@ -262,7 +267,8 @@ impl FileSystem {
         }
     }
 
-    /// Moves `id` to `name` in `parent`. The caller has checked that the name is free and `parent` is not below `id`.
+    /// Moves `id` to `name` in `parent`. The caller has checked that the name is free and `parent`
+    /// is not below `id`.
     pub(crate) fn relink(&mut self, id: FileId, parent: FileId, name: &Name) -> OsResult<()> {
         self.unlink(id);
         let Body::Directory(children) = &mut self.record_mut(parent)?.body else { return Err(OsError::DIRECTORY) };
@@ -303,7 +309,8 @@ impl FileSystem {
         (metadata.next_multiple_of(self.cluster) + files).min(self.total())
     }
 
-    /// Returns the capacity in bytes: all whole allocation units except the last unit, which holds the backup boot sector.
+    /// Returns the capacity in bytes: all whole allocation units except the last unit, which holds
+    /// the backup boot sector.
     pub(crate) fn total(&self) -> u64 {
         (self.length / self.cluster).saturating_sub(1) * self.cluster
     }
@@ -317,7 +324,8 @@ impl FileSystem {
         u64::try_from(length).unwrap_or(u64::MAX).next_multiple_of(self.cluster)
     }
 
-    /// Dismounts the file system while handles are open: unlinked files are removed and requested deletions cancelled.
+    /// Dismounts the file system while handles are open: unlinked files are removed and requested
+    /// deletions cancelled.
     pub(crate) fn dismount(&mut self, mounting: u64) {
         self.mounting = mounting;
         self.drop_unlinked();

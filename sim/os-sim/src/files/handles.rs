@@ -31,7 +31,8 @@ pub(crate) enum Object {
     Disk(DeviceId),
     Volume {
         id: Uuid,
-        /// Opened without access to its data. Windows does not mount a file system for such an open.
+        /// Opened without access to its data. Windows does not mount a file system for such an
+        /// open.
         direct: bool,
     },
     /// A file or directory, and the mount of its file system in which it was opened.
@@ -116,7 +117,8 @@ fn check_options(how: &Open) -> OsResult<()> {
 }
 
 impl State {
-    /// Returns the attributes of the object at an absolute NT path, as an open without following links finds it.
+    /// Returns the attributes of the object at an absolute NT path, as an open without following
+    /// links finds it.
     pub(crate) fn attributes(&mut self, process: ProcessId, path: &[u16]) -> OsResult<u32> {
         let how = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
         let handle = self.open(process, path, &how, true)?;
@@ -154,7 +156,8 @@ impl State {
         }
     }
 
-    /// Opens an object by its name relative to an open directory. An empty name opens the object of the handle again.
+    /// Opens an object by its name relative to an open directory. An empty name opens the object of
+    /// the handle again.
     pub(crate) fn open_relative(
         &mut self,
         parent: u64,
@@ -261,8 +264,8 @@ impl State {
         Ok(self.handle(process, Object::File { fs, mounting, file }, how))
     }
 
-    /// Breaks the oplock of the file if this open requires it. The open then waits for the owner of the oplock, who keeps it
-    /// for an hour.
+    /// Breaks the oplock of the file if this open requires it. The open then waits for the owner of
+    /// the oplock, who keeps it for an hour.
     fn break_oplock(&mut self, fs: FsId, file: FileId, access: Access, how: &Open) -> OsResult<()> {
         let harmless = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES | Access::READ_CONTROL;
         let breaks = match self.file_system(fs)?.record(file)?.oplock {
@@ -279,8 +282,9 @@ impl State {
         Ok(())
     }
 
-    /// Fails with `SHARING_VIOLATION` if another handle on the file does not share a requested right, or has a right that
-    /// this open does not share. Only the rights to read, write and delete count.
+    /// Fails with `SHARING_VIOLATION` if another handle on the file does not share a requested
+    /// right, or has a right that this open does not share. Only the rights to read, write and
+    /// delete count.
     pub(crate) fn check_sharing(&self, fs: FsId, file: FileId, access: Access, share: Share) -> OsResult<()> {
         let conflicts = |access: Access, share: Share| {
             SHARED.iter().any(|(rights, shared)| access.intersects(*rights) && !share.contains(*shared))

@@ -1,4 +1,5 @@
-//! Path resolution: from an NT path to the object that it names, through symbolic links, junctions and mount points.
+//! Path resolution: from an NT path to the object that it names, through symbolic links, junctions
+//! and mount points.
 
 use std::collections::VecDeque;
 
@@ -21,7 +22,8 @@ const ABSOLUTE_REPARSES: u32 = 2;
 
 /// The directory of the object manager with the DOS names of devices: `\??\`.
 pub(crate) const DOS_DEVICES: [u16; 4] = [SEPARATOR, b'?' as u16, b'?' as u16, SEPARATOR];
-/// The beginning of the name of a volume as a device. Windows numbers volumes in the order in which they arrive.
+/// The beginning of the name of a volume as a device. Windows numbers volumes in the order in which
+/// they arrive.
 const VOLUME_DEVICE: &str = r"\Device\HarddiskVolume";
 
 /// `ERROR_SYMLINK_CLASS_DISABLED`: the SMB client does not follow absolute links on a remote share.
@@ -67,7 +69,8 @@ struct Followed {
 /// Requirements of the links in the last component on their target.
 #[derive(Default)]
 struct Required {
-    /// For each link, whether it has the directory attribute. Its target must then be a directory, and otherwise a file.
+    /// For each link, whether it has the directory attribute. Its target must then be a directory,
+    /// and otherwise a file.
     kinds: Vec<bool>,
     /// Whether the target path of a link ends with a separator.
     is_directory: bool,
@@ -102,8 +105,8 @@ impl State {
         if !is_device && same(head, "UNC") {
             return self.share(rest.unwrap_or_default());
         }
-        // NT's object manager reports an unknown device as "path not found" if more of the path follows, and otherwise as
-        // "file not found".
+        // NT's object manager reports an unknown device as "path not found" if more of the path
+        // follows, and otherwise as "file not found".
         let missing = if rest.is_some() { OsError::PATH_NOT_FOUND } else { OsError::FILE_NOT_FOUND };
         let volume = if is_device { self.volume_by_device(head) } else { self.volume_by_name(head) };
         if let Some(volume) = volume {
@@ -172,8 +175,8 @@ impl State {
         self.resolve_from(fs, root, names, AtLink::Follow, follow_last)
     }
 
-    /// Resolves `names` relative to a directory. Treats each link as `at_link` says. A link in the last component is the
-    /// object itself, unless `follow_last`.
+    /// Resolves `names` relative to a directory. Treats each link as `at_link` says. A link in the
+    /// last component is the object itself, unless `follow_last`.
     pub(crate) fn resolve_from(
         &mut self,
         fs: FsId,
@@ -265,7 +268,8 @@ impl State {
         Ok(Followed { fs, names, is_directory, reparses: ABSOLUTE_REPARSES })
     }
 
-    /// Follows a path relative to `directory` or, if it begins with a separator, to the root directory.
+    /// Follows a path relative to `directory` or, if it begins with a separator, to the root
+    /// directory.
     fn follow_relative(&mut self, fs: FsId, directory: FileId, path: &[u16]) -> OsResult<Followed> {
         let mut names = self.file_system(fs)?.path(directory).ok_or(OsError::PATH_NOT_FOUND)?;
         let mut parts = path;
@@ -289,7 +293,8 @@ impl State {
     }
 }
 
-/// Returns the number in the name of a volume as a device. Nothing depends on the order in which volumes have arrived.
+/// Returns the number in the name of a volume as a device. Nothing depends on the order in which
+/// volumes have arrived.
 fn device_number(volume: Uuid) -> u128 {
     volume.as_u128() % 0xffff_fffb
 }

@@ -46,7 +46,8 @@ pub(crate) fn tag(data: &[u8]) -> u32 {
     data.first_chunk().map_or(0, |tag| u32::from_le_bytes(*tag))
 }
 
-/// Returns whether a directory with this tag can have entries and opens like a directory without a reparse point.
+/// Returns whether a directory with this tag can have entries and opens like a directory without a
+/// reparse point.
 pub(crate) fn is_directory_tag(tag: u32) -> bool {
     tag & DIRECTORY_TAG != 0
 }

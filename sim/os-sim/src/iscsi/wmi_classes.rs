@@ -25,14 +25,16 @@ impl Iscsi {
         })
     }
 
-    /// Returns the objects that an association leads to, or `None` if the initiator does not have the association. The result
-    /// is empty if `query.object` does not exist. `disks_of` returns the disks of the logical units with these identities.
+    /// Returns the objects that an association leads to, or `None` if the initiator does not have
+    /// the association. The result is empty if `query.object` does not exist. `disks_of` returns
+    /// the disks of the logical units with these identities.
     pub fn associated(
         &self,
         query: &Associators,
         disks_of: impl FnOnce(&[Uuid]) -> Vec<Instance>,
     ) -> Option<Vec<Instance>> {
-        /// Each association that is simulated, with the class that it leads from and the class that it leads to.
+        /// Each association that is simulated, with the class that it leads from and the class that
+        /// it leads to.
         const ASSOCIATIONS: [(&str, &str, &str); 5] = [
             ("MSFT_iSCSITargetToiSCSITargetPortal", PORTAL, TARGET),
             ("MSFT_iSCSITargetToiSCSIConnection", TARGET, CONNECTION),
@@ -66,7 +68,8 @@ impl Iscsi {
         })
     }
 
-    /// Calls `method` of the class or object at `target`, and returns the effects on the node's disks.
+    /// Calls `method` of the class or object at `target`, and returns the effects on the node's
+    /// disks.
     ///
     /// On Windows the call takes [`Self::duration`]: call this when that time has passed.
     pub fn call(
@@ -100,7 +103,8 @@ impl Iscsi {
         }
     }
 
-    /// Returns how long a call takes. `timeout` is how long Windows waits for a portal that does not answer.
+    /// Returns how long a call takes. `timeout` is how long Windows waits for a portal that does
+    /// not answer.
     pub fn duration(
         &self,
         target: &ObjectPath,

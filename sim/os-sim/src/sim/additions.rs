@@ -7,7 +7,8 @@ use crate::sim::Sim;
 use crate::state::State;
 
 impl Description {
-    /// Parses a node file whose objects are to be added to a running node. Refuses the keys of the node itself.
+    /// Parses a node file whose objects are to be added to a running node. Refuses the keys of the
+    /// node itself.
     pub fn addition_from_toml(text: &str) -> Result<Self, DescriptionError> {
         let description = Self::parse(text)?;
         let table: toml::Table = text.parse().unwrap_or_default();
@@ -31,10 +32,11 @@ impl Description {
 }
 
 impl Sim {
-    /// Adds the objects of a description to the node and returns the numbers of the new disks. Adds nothing if it fails.
+    /// Adds the objects of a description to the node and returns the numbers of the new disks. Adds
+    /// nothing if it fails.
     ///
-    /// Plugs each disk in. If disks are not `detected`, Windows shows them after the next rescan. Ignores the timing and the
-    /// BIOS serial number of the description.
+    /// Plugs each disk in. If disks are not `detected`, Windows shows them after the next rescan.
+    /// Ignores the timing and the BIOS serial number of the description.
     pub fn add(&self, description: &Description, detected: bool) -> Result<Vec<u32>, DescriptionError> {
         self.with(|state| {
             let before = state.clone();
@@ -63,8 +65,8 @@ impl State {
         Ok(disks)
     }
 
-    /// Checks that the node does not have an object of the same name, that it has the portals of new targets, and that no
-    /// volume is to be mounted.
+    /// Checks that the node does not have an object of the same name, that it has the portals of
+    /// new targets, and that no volume is to be mounted.
     fn check_new(&self, description: &Description) -> Result<(), DescriptionError> {
         let known = Description {
             services: self.services.services.clone(),

@@ -5,9 +5,11 @@ use crate::sim::Sim;
 use crate::state::State;
 
 impl Sim {
-    /// Returns whether `object` is the disk `number`, a volume or partition on it, or a file on one of its volumes.
+    /// Returns whether `object` is the disk `number`, a volume or partition on it, or a file on one
+    /// of its volumes.
     ///
-    /// `object` is the object of a primitive call: a path, or a WMI object path. Returns false for a WMI query.
+    /// `object` is the object of a primitive call: a path, or a WMI object path. Returns false for
+    /// a WMI query.
     pub fn is_on_disk(&self, object: &str, number: u32) -> bool {
         self.with(|state| state.is_on_disk(&object.to_lowercase(), number))
     }

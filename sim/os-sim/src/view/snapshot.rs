@@ -10,10 +10,11 @@ use crate::sim::Sim;
 use crate::state::{FsId, State};
 use crate::view::{FileKind, FileView};
 
-/// The part of a node's state that is the same after two runs of the same operations: disks, partitions, file systems
-/// with all files, SMB mappings, iSCSI sessions and services.
+/// The part of a node's state that is the same after two runs of the same operations: disks,
+/// partitions, file systems with all files, SMB mappings, iSCSI sessions and services.
 ///
-/// Leaves out times, handles, serial numbers and generated GUIDs. Names a volume by its disk and partition.
+/// Leaves out times, handles, serial numbers and generated GUIDs. Names a volume by its disk and
+/// partition.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Snapshot(String);
 
@@ -23,7 +24,8 @@ impl Snapshot {
         &self.0
     }
 
-    /// Returns the lines that differ: with `-` the lines that only `self` has, with `+` the lines that only `other` has.
+    /// Returns the lines that differ: with `-` the lines that only `self` has, with `+` the lines
+    /// that only `other` has.
     pub fn difference(&self, other: &Self) -> String {
         let missing = self.0.lines().filter(|line| !other.0.lines().any(|known| known == *line));
         let added = other.0.lines().filter(|line| !self.0.lines().any(|known| known == *line));

@@ -48,7 +48,8 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// Returns the `string` argument `name` as a secret. The caller may have passed it as a secret or as plain text.
+    /// Returns the `string` argument `name` as a secret. The caller may have passed it as a secret
+    /// or as plain text.
     pub(crate) fn secret(self, name: &str) -> OsResult<Option<Secret>> {
         Ok(self.text(name)?.map(|text| Secret::new(text.to_owned())))
     }
@@ -74,7 +75,8 @@ impl<'a> Arguments<'a> {
         self.u32(name)?.map(u16::try_from).transpose().map_err(|_| TYPE_MISMATCH)
     }
 
-    /// Returns the value of an argument, `None` if it is missing or NULL, or an error if `convert` does not know its type.
+    /// Returns the value of an argument, `None` if it is missing or NULL, or an error if `convert`
+    /// does not know its type.
     fn typed<T>(self, name: &str, convert: impl FnOnce(&'a Value) -> Option<T>) -> OsResult<Option<T>> {
         let given = self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value);
         let value = given.filter(|value| **value != Value::Null);
@@ -98,7 +100,8 @@ pub(crate) fn returned(code: u32) -> Returned {
     Returned { code, ..Returned::default() }
 }
 
-/// Returns the result of a method that returns a new object as the output parameter `name`. An embedded object has no path.
+/// Returns the result of a method that returns a new object as the output parameter `name`. An
+/// embedded object has no path.
 pub(crate) fn created(name: &str, object: Instance) -> Returned {
     let object = Instance { path: String::new(), ..object };
     let properties = [(name.to_owned(), Value::Object(Box::new(object)))].into();

@@ -1,8 +1,10 @@
-//! The classes of the storage provider: `MSFT_Disk`, `MSFT_Partition`, `MSFT_Volume` and `MSFT_StorageSetting`.
+//! The classes of the storage provider: `MSFT_Disk`, `MSFT_Partition`, `MSFT_Volume` and
+//! `MSFT_StorageSetting`.
 //!
-//! As on Windows, the provider answers from a cache. After a change by a control code, the instance of a disk is out of date
-//! until `Refresh` or `UpdateHostStorageCache`, and methods that change the disk return 40003. The provider learns of a new
-//! disk or volume some time after Windows shows it, or by `UpdateHostStorageCache`.
+//! As on Windows, the provider answers from a cache. After a change by a control code, the instance
+//! of a disk is out of date until `Refresh` or `UpdateHostStorageCache`, and methods that change
+//! the disk return 40003. The provider learns of a new disk or volume some time after Windows shows
+//! it, or by `UpdateHostStorageCache`.
 
 use std::time::Duration;
 
@@ -40,10 +42,11 @@ pub(crate) fn rows(state: &State, class: &str) -> Vec<Instance> {
     }
 }
 
-/// Returns the volume of a partition, or the partition of a volume. Other associations are not simulated.
+/// Returns the volume of a partition, or the partition of a volume. Other associations are not
+/// simulated.
 ///
-/// A volume over several partitions is on dynamic disks. The provider manages only basic disks and associates no partition
-/// with such a volume.
+/// A volume over several partitions is on dynamic disks. The provider manages only basic disks and
+/// associates no partition with such a volume.
 pub(crate) fn associated(state: &State, query: &Associators) -> OsResult<Vec<Instance>> {
     let object = &query.object;
     let asks_for = |class: &str| query.result.is_none_or(|result| result == class);
@@ -220,8 +223,8 @@ fn call_partition(
     }
 }
 
-/// Adds or removes an access path: a directory where the volume of the partition is mounted. The path needs no final
-/// backslash. Drive letters are not simulated.
+/// Adds or removes an access path: a directory where the volume of the partition is mounted. The
+/// path needs no final backslash. Drive letters are not simulated.
 fn change_access_path(state: &mut State, device: DeviceId, number: u32, add: bool, path: &str) -> u32 {
     let part = state.disk(device).ok().and_then(|disk| disk.partition(number));
     let Some(volume) = part.and_then(|part| part.volume.as_ref()).filter(|volume| volume.arrived) else {
@@ -245,7 +248,8 @@ fn change_access_path(state: &mut State, device: DeviceId, number: u32, add: boo
     }
 }
 
-/// Dismounts the volume of a data partition and takes it offline, or makes it arrive and brings it online.
+/// Dismounts the volume of a data partition and takes it offline, or makes it arrive and brings it
+/// online.
 fn set_volume_offline(state: &mut State, device: DeviceId, number: u32, offline: bool) -> u32 {
     let Ok(disk) = state.disk(device) else { return code::FAILED };
     let Some(volume) = disk.partition(number).and_then(|part| part.volume.as_ref()) else {

@@ -122,8 +122,8 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
     )
 }
 
-/// Returns the instance of a volume. It has no file system if the volume is raw, locked or unreadable. No operation depends
-/// on that.
+/// Returns the instance of a volume. It has no file system if the volume is raw, locked or
+/// unreadable. No operation depends on that.
 pub(crate) fn volume_instance(state: &State, volume: &Volume) -> Instance {
     let id = volume_id(volume);
     let mounted = volume.mounted().ok().filter(|_| state.check_unlocked(volume.id).is_ok());

@@ -1,4 +1,5 @@
-//! Jobs of the storage provider: methods that take time and continue when their caller stops waiting.
+//! Jobs of the storage provider: methods that take time and continue when their caller stops
+//! waiting.
 
 use std::time::Duration;
 
@@ -76,7 +77,8 @@ const MIN_GPT_DISK: u64 = 32 << 20;
 const MBR_HUGE: u8 = 6;
 
 impl Job {
-    /// Returns how the job locks a volume. A format locks its volume, dismounts it halfway, and unlocks it at its end.
+    /// Returns how the job locks a volume. A format locks its volume, dismounts it halfway, and
+    /// unlocks it at its end.
     pub(crate) fn volume_lock(&self, id: Uuid, now: Duration) -> Option<VolumeLock> {
         match &self.action {
             JobAction::Format(format) if format.volume != id => None,
@@ -122,7 +124,8 @@ impl State {
         self.callbacks.extend(job.callbacks);
     }
 
-    /// Returns the code with which the provider refuses an action. Called when a job starts and again when it ends.
+    /// Returns the code with which the provider refuses an action. Called when a job starts and
+    /// again when it ends.
     fn refusal(&self, device: Option<DeviceId>, action: &JobAction) -> Option<u32> {
         let device = device?;
         let Ok(disk) = self.disk(device) else { return Some(code::FAILED) };
@@ -289,8 +292,8 @@ impl State {
     }
 }
 
-/// Returns the smallest and the largest size to which a partition can be resized, from the provider's cache, or the code
-/// with which the provider refuses to resize it.
+/// Returns the smallest and the largest size to which a partition can be resized, from the
+/// provider's cache, or the code with which the provider refuses to resize it.
 pub(crate) fn supported_size(disk: &Disk, partition: u32) -> Result<(u64, u64), u32> {
     let part = disk.partition(partition).ok_or(code::FAILED)?;
     let volume = part.volume.as_ref().ok_or(code::NOT_SUPPORTED)?;
@@ -326,7 +329,8 @@ fn create_partition_refusal(disk: &Disk, wanted: &NewPartition) -> Option<u32> {
     (!place(disk, wanted).is_some_and(fits)).then_some(code::NO_SPACE)
 }
 
-/// Returns the offset and the size of a new partition. The offset is rounded to the default alignment.
+/// Returns the offset and the size of a new partition. The offset is rounded to the default
+/// alignment.
 fn place(disk: &Disk, wanted: &NewPartition) -> Option<(u64, u64)> {
     let (gap, available) = disk.largest_gap()?;
     let offset = match wanted.offset {

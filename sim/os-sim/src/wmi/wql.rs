@@ -1,9 +1,9 @@
 //! WQL: the part of the language that csi-proxy uses.
 //!
 //! It has two forms: `SELECT a, b | * FROM Class [WHERE a = literal AND b <> literal ...]`, and
-//! `ASSOCIATORS OF {path} [WHERE AssocClass = A ResultClass = B]`. Any other query is an error and not an empty result,
-//! because a query that works here must work on Windows. An unknown property and a literal of the wrong type are errors
-//! too.
+//! `ASSOCIATORS OF {path} [WHERE AssocClass = A ResultClass = B]`. Any other query is an error and
+//! not an empty result, because a query that works here must work on Windows. An unknown property
+//! and a literal of the wrong type are errors too.
 
 mod lexer;
 mod object_path;
@@ -65,7 +65,8 @@ enum Literal {
 impl Query {
     /// Parses `text`, a query in `namespace`.
     ///
-    /// Errors: `WBEM_INVALID_CLASS` for a class that the namespace does not have, otherwise `WBEM_INVALID_QUERY`.
+    /// Errors: `WBEM_INVALID_CLASS` for a class that the namespace does not have, otherwise
+    /// `WBEM_INVALID_QUERY`.
     pub(crate) fn parse(namespace: Namespace, text: &str) -> OsResult<Self> {
         let tokens = tokens(text)?;
         let mut parser = Parser { namespace, rest: &tokens };
@@ -81,8 +82,8 @@ impl Query {
 }
 
 impl Select {
-    /// Returns the instances that the query selects of `rows`, all instances of the class, with the properties that it
-    /// selects. A projection without the key has no path.
+    /// Returns the instances that the query selects of `rows`, all instances of the class, with the
+    /// properties that it selects. A projection without the key has no path.
     pub(crate) fn evaluate(&self, rows: Vec<Instance>) -> Vec<Instance> {
         let is_selected = |row: &Instance| self.conditions.iter().all(|condition| condition.holds(row, self.class));
         rows.into_iter().filter(is_selected).map(|row| self.project(row)).collect()

@@ -21,8 +21,8 @@ const MOST_DISKS: u32 = 512;
 /// The rights to read and to write.
 pub(crate) const READ_WRITE: Access = Access::GENERIC_READ.union(Access::GENERIC_WRITE);
 
-/// Returns the system disk, for a check that asks Windows to change it and expects a refusal. Only a simulated node can
-/// spare the disk if the request succeeds after all.
+/// Returns the system disk, for a check that asks Windows to change it and expects a refusal. Only
+/// a simulated node can spare the disk if the request succeeds after all.
 pub(crate) fn spare_system_disk(node: &dyn TestNode) -> TestDisk {
     if node.system() != System::Simulator {
         missing("a system disk that may be lost");
@@ -123,7 +123,8 @@ pub(crate) fn property(device: &dyn Handle, property_id: u32, size: usize) -> Os
     Ok(buffer)
 }
 
-/// What tells a disk from every other one as long as it is attached, whatever is on it and whatever its number is.
+/// What tells a disk from every other one as long as it is attached, whatever is on it and whatever
+/// its number is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskIdentity {
     /// The bus (`STORAGE_BUS_TYPE`).

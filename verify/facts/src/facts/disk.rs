@@ -225,7 +225,8 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
 ];
 
-/// Checks that the answer to a request has this size, and that the request fails with a shorter buffer.
+/// Checks that the answer to a request has this size, and that the request fails with a shorter
+/// buffer.
 #[track_caller]
 fn assert_needs(disk: &dyn os::Handle, code: ControlCode, size: usize) {
     let mut output = vec![0; size];

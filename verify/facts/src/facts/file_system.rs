@@ -1,5 +1,5 @@
-//! Information about file systems: `FS-INFO`. What calls return after their disk was removed or cannot be read:
-//! `DEVICE-LOST`.
+//! Information about file systems: `FS-INFO`. What calls return after their disk was removed or
+//! cannot be read: `DEVICE-LOST`.
 
 use os::abi::{FileBasicInfo, FsAttributeInformation};
 use os::{Access, FileInfo, FsInfo, Handle, NtPath, Open, Options, OsError, OsResult, U16String, Uuid};

@@ -1,5 +1,5 @@
-//! Opening a path of several components below a directory, and querying its attributes without a handle, both with
-//! `OBJ_DONT_REPARSE`: `FILE-OPEN-28`, `-32`, `-50` to `-55`, and `-58` to `-61`.
+//! Opening a path of several components below a directory, and querying its attributes without a
+//! handle, both with `OBJ_DONT_REPARSE`: `FILE-OPEN-28`, `-32`, `-50` to `-55`, and `-58` to `-61`.
 
 use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
 use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, U16String};

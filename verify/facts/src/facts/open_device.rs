@@ -1,5 +1,5 @@
-//! Disks, volumes, drives and servers, present and missing: `DEVICE-OPEN`. What an open handle stands for: `FILE-OPEN-46`
-//! and `-47`.
+//! Disks, volumes, drives and servers, present and missing: `DEVICE-OPEN`. What an open handle
+//! stands for: `FILE-OPEN-46` and `-47`.
 
 use os::abi::DEVICE_TYPE_DISK;
 use os::{Access, NtPath, Open, Options, OsError, PathForm, U16String, Uuid};

@@ -1,5 +1,5 @@
-//! Attributes and rights that an open call meets: `FILE-OPEN-21` to `-24`, `-29` to `-31`, `-34`, `-35`, `-38` and
-//! `-39`.
+//! Attributes and rights that an open call meets: `FILE-OPEN-21` to `-24`, `-29` to `-31`, `-34`,
+//! `-35`, `-38` and `-39`.
 
 use os::abi::{FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY};
 use os::{Access, Open, Options, OsError, U16String};

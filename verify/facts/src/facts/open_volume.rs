@@ -1,4 +1,5 @@
-//! Volumes, their root directories, and volumes that are locked or dismounted: `FILE-OPEN-27` and `FILE-OPEN-40` to `-45`.
+//! Volumes, their root directories, and volumes that are locked or dismounted: `FILE-OPEN-27` and
+//! `FILE-OPEN-40` to `-45`.
 
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16String};
 
@@ -54,7 +55,8 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
 ];
 
-/// Opens a directory, and each object of a volume that an operation opens: the volume and its root directory.
+/// Opens a directory, and each object of a volume that an operation opens: the volume and its root
+/// directory.
 fn open_all(node: &dyn TestNode, volume: TestVolume) -> [OsResult<Box<dyn Handle>>; 3] {
     let entry = NtPath::volume_root(volume.id).join(&U16String::from_str("file"));
     let file = node.os().open(&entry, &Open::existing(Access::READ_DATA, Options::empty()));

@@ -33,7 +33,8 @@ pub(crate) fn settle(node: &dyn TestNode) {
     assert_eq!(code, 0, "the cache is updated");
 }
 
-/// Returns the provider's instance of a disk for tests, whose data is up to date. Its path never means another disk.
+/// Returns the provider's instance of a disk for tests, whose data is up to date. Its path never
+/// means another disk.
 pub(crate) fn disk(node: &dyn TestNode, disk: TestDisk) -> Instance {
     settle(node);
     let found = one(node, &format!("SELECT * FROM MSFT_Disk WHERE Number = {}", disk.number));
@@ -84,7 +85,8 @@ pub(crate) fn volume_query(volume: TestVolume) -> String {
     format!("SELECT * FROM MSFT_Volume WHERE Path = {}", quoted(&volume.guid_path().to_string_lossy()))
 }
 
-/// Returns the provider's instance of the partition that a volume for tests is on: the last one of its disk.
+/// Returns the provider's instance of the partition that a volume for tests is on: the last one of
+/// its disk.
 pub(crate) fn partition_of(node: &dyn TestNode, volume: TestVolume) -> Instance {
     partition_near(node, TestDisk { number: volume.disk }, u64::MAX)
 }

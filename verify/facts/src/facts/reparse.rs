@@ -103,7 +103,8 @@ impl Directory<'_> {
         self.existing(name, Access::READ_ATTRIBUTES, Options::empty())
     }
 
-    /// Creates an empty file (`NON_DIRECTORY`) or directory (`DIRECTORY`) and sets its reparse point.
+    /// Creates an empty file (`NON_DIRECTORY`) or directory (`DIRECTORY`) and sets its reparse
+    /// point.
     pub(super) fn link_as(&self, name: &str, kind: Options, data: &[u8]) {
         let how = Open::new(Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES, kind);
         let handle = self.open(name, &how).expect("the entry is created");

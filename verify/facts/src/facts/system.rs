@@ -1,4 +1,5 @@
-//! The system: volatile registry keys (`REG`), names and addresses of the node (`NODE`), firmware (`SMBIOS`).
+//! The system: volatile registry keys (`REG`), names and addresses of the node (`NODE`), firmware
+//! (`SMBIOS`).
 
 use std::net::IpAddr;
 

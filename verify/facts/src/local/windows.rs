@@ -67,7 +67,8 @@ impl TestNode for LocalNode {
             let path = format!(r"{}\{}", self.folder(), self.directories.get());
             match fs::create_dir(&path) {
                 Ok(()) => return path,
-                // An earlier check left it: not everything that a check makes can be deleted afterwards.
+                // An earlier check left it: not everything that a check makes can be deleted
+                // afterwards.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => panic!("{path} is not created: {error}"),
             }
@@ -170,8 +171,9 @@ impl TestNode for LocalNode {
 }
 
 impl LocalNode {
-    /// Returns the number of the disk for tests of a kind, such as `DISK_RAW`: of the only disk with its identity. The first
-    /// time, diskpart prepares the disk: an earlier check may have used it.
+    /// Returns the number of the disk for tests of a kind, such as `DISK_RAW`: of the only disk
+    /// with its identity. The first time, diskpart prepares the disk: an earlier check may have
+    /// used it.
     fn disk_number(&self, kind: &str) -> u32 {
         let what = kind.replace("DISK_", "a disk for tests: ").replace("VOLUME_", "a volume for tests: ");
         let disks = env::var(DISKS).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The directory trees of the model: directories, files, links and mount points, and the resolution of paths.
+//! The directory trees of the model: directories, files, links and mount points, and the resolution
+//! of paths.
 
 use std::collections::BTreeMap;
 
@@ -111,7 +112,8 @@ impl Model {
         at(self.root(root)?, names)
     }
 
-    /// Resolves a path as Windows does, through links and mount points, including the last component if `follow`.
+    /// Resolves a path as Windows does, through links and mount points, including the last
+    /// component if `follow`.
     pub(crate) fn resolve(&self, path: &[String], follow: bool) -> Resolved {
         let (mut root, mut at, mut rest) = (Root::System, Names::new(), path.to_vec());
         rest.reverse();

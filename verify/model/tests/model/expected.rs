@@ -124,7 +124,8 @@ fn working(names: Names) -> Checked<Names> {
     if inside { Ok(names) } else { Err(Violations::of(&[Code::PermissionDenied, Code::InvalidArgument])) }
 }
 
-/// Checks that a path is inside the working directory, and neither is nor contains the one inside of it.
+/// Checks that a path is inside the working directory, and neither is nor contains the one inside
+/// of it.
 fn changeable(names: Names) -> Checked<Names> {
     let is_boundary = names.iter().map(String::as_str).eq(INNER.into_iter().take(names.len()));
     if is_boundary { Err(Violations::of(&[Code::PermissionDenied])) } else { working(names) }
@@ -143,7 +144,8 @@ impl Model {
     /// Whether the contract specifies the effect of a transition.
     pub(crate) fn specifies(&self, transition: &Transition) -> bool {
         match transition {
-            // For a mapping from before a restart, an outage cannot be distinguished from a broken mapping.
+            // For a mapping from before a restart, an outage cannot be distinguished from a broken
+            // mapping.
             Transition::Call(Call::NewSmbGlobalMapping { .. }, _) => {
                 self.smb_reachable || self.mappings.values().all(|mapping| mapping.known)
             }

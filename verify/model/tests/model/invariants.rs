@@ -37,7 +37,8 @@ impl SystemUnderTest {
         }
     }
 
-    /// The state of the node without the mappings, whose status changes when an unreachable server is accessed.
+    /// The state of the node without the mappings, whose status changes when an unreachable server
+    /// is accessed.
     fn state_lines(&self) -> Vec<String> {
         let snapshot = self.sim.snapshot();
         snapshot.as_str().lines().filter(|line| !line.starts_with("mapping ")).map(str::to_owned).collect()
@@ -72,7 +73,8 @@ impl SystemUnderTest {
             (Expected::Locations(expected), Payload::Locations(found)) => {
                 assert!(found.keys().eq(expected.keys()), "expected {expected:?}, got {found:?}");
                 for (number, at) in expected {
-                    // Of the location of an NVMe disk the model knows only that it has no target and no LUN.
+                    // Of the location of an NVMe disk the model knows only that it has no target
+                    // and no LUN.
                     let from = if at[3].is_empty() { 2 } else { 0 };
                     assert_eq!(found[number][from..], at[from..], "the location of disk {number}");
                 }

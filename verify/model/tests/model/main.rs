@@ -1,12 +1,14 @@
-//! A property-based state machine test: the daemon on a simulated node must behave like a reference model.
+//! A property-based state machine test: the daemon on a simulated node must behave like a reference
+//! model.
 //!
-//! A transition is a call in one of its versions, sent over gRPC to the daemon ([`system_under_test`]), or an event
-//! that changes the node from outside. The [reference model](reference_model) computes the [expected](expected) answer
-//! and the expected state of the node, and [`invariants`] compares both after each transition. proptest shrinks a
-//! sequence that fails; it is then kept in [`regressions`].
+//! A transition is a call in one of its versions, sent over gRPC to the daemon
+//! ([`system_under_test`]), or an event that changes the node from outside. The [reference
+//! model](reference_model) computes the [expected](expected) answer and the expected state of the
+//! node, and [`invariants`] compares both after each transition. proptest shrinks a sequence that
+//! fails; it is then kept in [`regressions`].
 //!
-//! The sequences are the same in each run, so that an unrelated change cannot fail the test. `PROPTEST_CASES` sets
-//! their number, and `PROPTEST_RNG_SEED` selects others.
+//! The sequences are the same in each run, so that an unrelated change cannot fail the test.
+//! `PROPTEST_CASES` sets their number, and `PROPTEST_RNG_SEED` selects others.
 
 mod directory_tree;
 mod expected;

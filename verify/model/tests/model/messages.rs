@@ -1,4 +1,5 @@
-//! Conversion of calls to request messages of any version, and of responses to payloads that do not depend on it.
+//! Conversion of calls to request messages of any version, and of responses to payloads that do not
+//! depend on it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

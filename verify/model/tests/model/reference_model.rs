@@ -1,7 +1,8 @@
 //! The reference model: the state of a node as drivers see it.
 //!
-//! It is derived from the contract and the RPCs only, and does not depend on how csi-proxy works: a disk has a number
-//! and may have a volume, a volume may have a file system, and a path may or may not resolve.
+//! It is derived from the contract and the RPCs only, and does not depend on how csi-proxy works: a
+//! disk has a number and may have a volume, a volume may have a file system, and a path may or may
+//! not resolve.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! The strategies that choose the next transition: a valid one for the current state, or a slightly invalid one.
+//! The strategies that choose the next transition: a valid one for the current state, or a slightly
+//! invalid one.
 
 use std::rc::Rc;
 
@@ -245,7 +246,8 @@ fn spelled(names: &[String], form: u8) -> String {
     }
 }
 
-/// A path for RPCs that refuse paths without a drive and with forward slashes; some of them are such.
+/// A path for RPCs that refuse paths without a drive and with forward slashes; some of them are
+/// such.
 fn strict_path(model: &Model) -> BoxedStrategy<String> {
     path(model, |names, form| match form {
         2 if names.len() % 5 == 0 => text(&names)[2..].to_owned(),

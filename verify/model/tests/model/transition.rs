@@ -15,7 +15,8 @@ pub(crate) enum Event {
     /// The disk grows by 1 GiB.
     Grow(u32),
     Detach(u32),
-    /// The first of the detached disks is attached again; Windows enumerates it at once or at the next rescan.
+    /// The first of the detached disks is attached again; Windows enumerates it at once or at the
+    /// next rescan.
     Attach {
         enumerated: bool,
     },

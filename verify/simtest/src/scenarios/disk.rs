@@ -34,8 +34,8 @@ const STATES: &[State] = &[
     state("missing", || os_sim::node().build()),
 ];
 
-/// States for the operations that bring volumes online: automatic mounting is disabled. Those that end in "extents" have
-/// volumes that answer the query of their extents while they are offline.
+/// States for the operations that bring volumes online: automatic mounting is disabled. Those that
+/// end in "extents" have volumes that answer the query of their extents while they are offline.
 const NO_AUTOMOUNT: &[State] = &[
     state("raw, no automount", || disk().no_automount().build()),
     state("raw, no automount, extents", || with_extents(&disk().no_automount())),
@@ -58,7 +58,8 @@ fn with_extents(node: &Builder) -> Sim {
     sim
 }
 
-/// A state for `Rescan` only: csi-proxy does not control at what other times the provider detects a new disk.
+/// A state for `Rescan` only: csi-proxy does not control at what other times the provider detects a
+/// new disk.
 const UNDETECTED: State = state("a second disk, not yet detected", || {
     let sim = disk().build();
     sim.attach_disk(&DiskDescription::new(GIB), false).expect("a plain disk");

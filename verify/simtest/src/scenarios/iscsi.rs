@@ -1,5 +1,5 @@
-//! The operations of the iSCSI initiator, on one portal with two targets. Another portal offers a target that has the name
-//! of one of them.
+//! The operations of the iSCSI initiator, on one portal with two targets. Another portal offers a
+//! target that has the name of one of them.
 
 use os_sim::Sim;
 use storage_ops::{

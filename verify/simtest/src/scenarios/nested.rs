@@ -1,4 +1,5 @@
-//! The operations on paths if working directories are inside other ones, or are reached over other volumes.
+//! The operations on paths if working directories are inside other ones, or are reached over other
+//! volumes.
 
 use os_sim::{Builder, Sim};
 use storage_ops::{
@@ -33,7 +34,8 @@ fn node() -> Builder {
     node.disk(GIB).partitioned().formatted("NTFS")
 }
 
-/// Makes kubelet's `pods` a link, as an administrator or a container that has kubelet's directory can.
+/// Makes kubelet's `pods` a link, as an administrator or a container that has kubelet's directory
+/// can.
 fn replaced(node: &Builder, target: &str) -> Sim {
     let sim = node.build();
     sim.external().remove_all(PODS).expect("a directory");

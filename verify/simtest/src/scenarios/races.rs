@@ -1,7 +1,8 @@
 //! The operations on paths, on a path that an attacker changes at the same time.
 //!
-//! The path is `pods\a\p` in kubelet's directory. The targets of the attacker's links contain entries with the names of
-//! the path's components, so that an operation that follows a link finds something to damage.
+//! The path is `pods\a\p` in kubelet's directory. The targets of the attacker's links contain
+//! entries with the names of the path's components, so that an operation that follows a link finds
+//! something to damage.
 
 use os_sim::{Builder, Sim};
 use storage_ops::{

@@ -1,4 +1,5 @@
-//! The operations on paths, on a sibling of kubelet's directory whose name begins with the same text.
+//! The operations on paths, on a sibling of kubelet's directory whose name begins with the same
+//! text.
 
 use os_sim::Sim;
 use storage_ops::{CreateSymlink, Mkdir, MountVolume, PathExists, Rmdir, RmdirContents, UnmountVolume};
@@ -10,8 +11,8 @@ const SIBLING: &str = r"C:\var\lib\kubelet-evil\p";
 
 const SOURCE: &str = r"C:\var\lib\kubelet\plugins\source";
 
-/// Builds a node with the path, and with the paths in kubelet's directory that it would be confused with by code that
-/// cuts off as many characters or components as kubelet's directory has.
+/// Builds a node with the path, and with the paths in kubelet's directory that it would be confused
+/// with by code that cuts off as many characters or components as kubelet's directory has.
 fn node(full: bool) -> Sim {
     let mut node = os_sim::node().smb_server("files").share("one").user(r"domain\user", PASSWORD).dir(SOURCE);
     for parent in [r"C:\var\lib\kubelet-evil", r"C:\var\lib\kubelet", r"C:\var\lib\kubelet\-evil"] {

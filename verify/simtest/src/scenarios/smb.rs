@@ -69,7 +69,8 @@ fn beside() -> Sim {
     restarted(sim)
 }
 
-/// Changes the password of the user, even if only anew, so that the server refuses the mappings from before.
+/// Changes the password of the user, even if only anew, so that the server refuses the mappings
+/// from before.
 fn change_password(sim: &Sim, password: &str) {
     assert!(sim.rotate_smb_password("files", r"domain\user", password), "the user exists");
 }

@@ -98,7 +98,8 @@ const STATES: &[State] = &[
     }),
 ];
 
-/// Returns a node whose volume was formatted by a daemon that died before it set the access list of the root.
+/// Returns a node whose volume was formatted by a daemon that died before it set the access list of
+/// the root.
 fn formatted_by_a_dead_daemon() -> Sim {
     let sim = raw().dir(TARGET).build();
     let died = Fault::each(|call| call.primitive == FORMAT, When::After, FaultAction::Die);
@@ -107,7 +108,8 @@ fn formatted_by_a_dead_daemon() -> Sim {
     sim
 }
 
-/// Settings with which FormatVolume makes another file system than NTFS, and changes the access list of the root.
+/// Settings with which FormatVolume makes another file system than NTFS, and changes the access
+/// list of the root.
 fn with_other_format() -> Config {
     let format_writers = vec![WRITER.parse().expect("a SID")];
     Config::default().with(|c| {
@@ -125,8 +127,8 @@ const FORMAT_STATES: &[State] = &[
     State { name: "formatted by a daemon that has died", build: formatted_by_a_dead_daemon },
 ];
 
-/// Returns whether the volume has the allocation units and the access list of [`with_other_format`] if it was formatted with
-/// these settings, and another list otherwise.
+/// Returns whether the volume has the allocation units and the access list of [`with_other_format`]
+/// if it was formatted with these settings, and another list otherwise.
 fn only_a_new_volume_has_the_settings(sim: &Sim) -> bool {
     sim.volume_on(1).is_some_and(|volume| {
         let is_new = volume.formats > 0;

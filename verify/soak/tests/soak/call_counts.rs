@@ -18,8 +18,8 @@ struct Counts {
     sent: u64,
     /// Answers, by status code.
     answered: BTreeMap<String, u64>,
-    /// Calls that the client cancelled, or that were unanswered when it was killed. The daemon may have answered them
-    /// or never received them.
+    /// Calls that the client cancelled, or that were unanswered when it was killed. The daemon may
+    /// have answered them or never received them.
     abandoned: u64,
 }
 
@@ -73,8 +73,9 @@ impl CallCounts {
         self.lock().values().map(|calls| calls.abandoned).sum()
     }
 
-    /// Asserts that each call was answered once or abandoned, that the daemon has ended all calls that it started, and
-    /// that its counts by path and status differ from these only by abandoned calls.
+    /// Asserts that each call was answered once or abandoned, that the daemon has ended all calls
+    /// that it started, and that its counts by path and status differ from these only by abandoned
+    /// calls.
     pub(crate) fn assert_match(&self, metrics: &str) {
         for (call, calls) in self.lock().iter() {
             let answered: u64 = calls.answered.values().sum();
@@ -139,7 +140,8 @@ mod tests {
 
     const CALL: &str = "v1.Disk/Rescan";
 
-    /// Compares the counts of a client with those of a daemon that has started and handled these numbers of calls.
+    /// Compares the counts of a client with those of a daemon that has started and handled these
+    /// numbers of calls.
     fn assert_match(answered: u64, abandoned: u64, started: u64, handled: u64) {
         let labels = "grpc_method=\"Rescan\",grpc_service=\"v1.Disk\",grpc_type=\"unary\"";
         let counts = Arc::new(CallCounts::default());

@@ -1,4 +1,5 @@
-//! A client that repeats the cycle of a volume, and misbehaves in between as clients do in production.
+//! A client that repeats the cycle of a volume, and misbehaves in between as clients do in
+//! production.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,7 +110,8 @@ impl Client {
         let request = frames::request(&call, &message);
         let length = 1 + self.rng.below(u64::try_from(request.len() - 1).expect("small"));
         let mut stream = self.stream().await;
-        // If the headers are complete, the daemon starts the call, and ends it when the connection is closed.
+        // If the headers are complete, the daemon starts the call, and ends it when the connection
+        // is closed.
         drop(SentCall::new(&self.counts, &call));
         stream.write_all(&request[..usize::try_from(length).expect("small")]).await.expect("the daemon reads");
         if self.rng.below(2) == 0 {
@@ -117,7 +119,8 @@ impl Client {
         }
     }
 
-    /// Cancels a call: only the call, after which the connection is used again, or with the connection.
+    /// Cancels a call: only the call, after which the connection is used again, or with the
+    /// connection.
     async fn cancel(&mut self, with_connection: bool) {
         let short = self.rng.duration_below(Duration::from_millis(10));
         let long = self.rng.duration_below(Duration::from_millis(100));

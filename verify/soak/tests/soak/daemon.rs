@@ -37,7 +37,8 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts the daemon on a node whose WMI is slow. Waits until it has printed all of its first lines.
+    /// Starts the daemon on a node whose WMI is slow. Waits until it has printed all of its first
+    /// lines.
     pub(crate) fn start(program: &Path, disks: u32) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let node = folder.path().join("node.toml");
@@ -79,8 +80,8 @@ impl Daemon {
         platform::resource_usage(self.process.id())
     }
 
-    /// Waits until it has at most this many handles and threads, for at most a minute. A thread without work ends after ten
-    /// seconds.
+    /// Waits until it has at most this many handles and threads, for at most a minute. A thread
+    /// without work ends after ten seconds.
     pub(crate) async fn wait_until_at_most(&self, handles: u64, threads: u64) {
         let deadline = Instant::now() + Duration::from_mins(1);
         loop {
@@ -93,7 +94,8 @@ impl Daemon {
         }
     }
 
-    /// Stops it, and checks its exit code, its last output and its log as far as it was stopped in order.
+    /// Stops it, and checks its exit code, its last output and its log as far as it was stopped in
+    /// order.
     pub(crate) fn stop(mut self) {
         let drained = platform::stop(&mut self.process);
         let mut rest = String::new();

@@ -7,7 +7,8 @@ const SETTINGS: u8 = 4;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// Returns all bytes of a connection with one request: a call such as `v1.Disk/PartitionDisk`, and its encoded message.
+/// Returns all bytes of a connection with one request: a call such as `v1.Disk/PartitionDisk`, and
+/// its encoded message.
 pub(crate) fn request(call: &str, message: &[u8]) -> Vec<u8> {
     // `:method: POST` and `:scheme: http` from HPACK's static table, then literals.
     let mut head = vec![0x83, 0x86];

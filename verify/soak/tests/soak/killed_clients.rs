@@ -1,8 +1,8 @@
 //! Clients that are killed, usually during a call.
 //!
-//! When a client's process ends, Windows closes its connections, and the client sends nothing more. Each generation of
-//! clients uses the same disks and paths as the generation before, and must find nothing left behind: no lock that is
-//! held, and no call that never ends.
+//! When a client's process ends, Windows closes its connections, and the client sends nothing more.
+//! Each generation of clients uses the same disks and paths as the generation before, and must find
+//! nothing left behind: no lock that is held, and no call that never ends.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -35,11 +35,12 @@ impl fmt::Display for Kills {
     }
 }
 
-/// Runs generations of clients, one client for each number. Each client is killed, except in the last generation, whose
-/// clients end after one cycle.
+/// Runs generations of clients, one client for each number. Each client is killed, except in the
+/// last generation, whose clients end after one cycle.
 ///
-/// After each generation the daemon must end all its calls. A client therefore starts after the calls of its
-/// predecessor have ended, and fails only if a client that no longer exists still holds a resource.
+/// After each generation the daemon must end all its calls. A client therefore starts after the
+/// calls of its predecessor have ended, and fails only if a client that no longer exists still
+/// holds a resource.
 pub(crate) async fn run(
     numbers: RangeInclusive<u32>,
     location: Location,

@@ -1,8 +1,8 @@
 //! A daemon under the load of 64 clients, which behave and misbehave as clients do in production.
 //!
-//! The load lasts ten seconds, or `CSI_PROXY_SOAK_SECONDS` (`cargo xtask soak --seconds N`). After it, every call must have
-//! had exactly one answer, the daemon's own counts must agree, and the daemon must use no more memory, handles and
-//! threads than after warming up.
+//! The load lasts ten seconds, or `CSI_PROXY_SOAK_SECONDS` (`cargo xtask soak --seconds N`). After
+//! it, every call must have had exactly one answer, the daemon's own counts must agree, and the
+//! daemon must use no more memory, handles and threads than after warming up.
 //!
 //! Sixty clients run all the time. Four are repeatedly killed and started again.
 #![cfg(any(target_os = "linux", windows))]
@@ -58,7 +58,8 @@ async fn under_64_clients_no_call_is_lost_and_resource_usage_does_not_grow() {
     let kills =
         killed_clients::run(killed, daemon.location(), Arc::clone(&counts), daemon.metrics(), Arc::clone(&control));
     let kills = tokio::spawn(kills);
-    // The measurement starts when each client has completed a cycle, which takes long on a busy machine.
+    // The measurement starts when each client has completed a cycle, which takes long on a busy
+    // machine.
     while control.warmed_up() < CLIENTS - KILLED {
         tokio::time::sleep(SAMPLE_INTERVAL).await;
         assert!(clients.try_join_next().is_none(), "a client failed, see above");

@@ -18,7 +18,8 @@ impl Metrics {
         Self { address: address.to_owned() }
     }
 
-    /// Waits until all calls of these services have ended, for at most a minute, and returns the metrics.
+    /// Waits until all calls of these services have ended, for at most a minute, and returns the
+    /// metrics.
     pub(crate) async fn when_idle(&self, services: &[&str]) -> String {
         let deadline = Instant::now() + Duration::from_mins(1);
         loop {

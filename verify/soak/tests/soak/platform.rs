@@ -1,4 +1,5 @@
-//! What differs by operating system: where the daemon listens, what resources it uses, and how it is stopped.
+//! What differs by operating system: where the daemon listens, what resources it uses, and how it
+//! is stopped.
 
 #[cfg(windows)]
 #[path = "platform/windows.rs"]

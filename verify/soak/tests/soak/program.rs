@@ -9,10 +9,11 @@ const NAME: &str = "csi-proxy-sim";
 /// The variable that names another build of the program.
 const PATH: &str = "CSI_PROXY_SIM";
 
-/// Finds the program: the one that `CSI_PROXY_SIM` names, else the one in this test's folder `target/<profile>`. If it has
-/// not been built, prints that the test is skipped.
+/// Finds the program: the one that `CSI_PROXY_SIM` names, else the one in this test's folder
+/// `target/<profile>`. If it has not been built, prints that the test is skipped.
 ///
-/// Cargo builds a program, and sets the variable `CARGO_BIN_EXE_...`, only for tests of the program's own package.
+/// Cargo builds a program, and sets the variable `CARGO_BIN_EXE_...`, only for tests of the
+/// program's own package.
 pub(crate) fn find() -> Option<PathBuf> {
     if let Some(path) = env::var_os(PATH) {
         return Some(path.into());

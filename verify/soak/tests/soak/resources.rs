@@ -28,7 +28,8 @@ impl Default for Samples {
     }
 }
 
-/// A resource, and how much more of it may be in use at the end than after warming up: a percentage plus a constant.
+/// A resource, and how much more of it may be in use at the end than after warming up: a percentage
+/// plus a constant.
 struct Bound {
     name: &'static str,
     of: fn(&ResourceUsage) -> u64,
@@ -38,10 +39,10 @@ struct Bound {
 
 /// The bounds of all resources.
 ///
-/// Memory varies with what the allocator keeps. Handles follow the clients' connections: each client has up to five in
-/// use and as many silent ones, which the daemon closes after a while, so their number depends on how busy the machine
-/// is; whether they remain without clients is checked separately. So are threads: under load, their number depends on how
-/// busy the machine is, too.
+/// Memory varies with what the allocator keeps. Handles follow the clients' connections: each
+/// client has up to five in use and as many silent ones, which the daemon closes after a while, so
+/// their number depends on how busy the machine is; whether they remain without clients is checked
+/// separately. So are threads: under load, their number depends on how busy the machine is, too.
 const BOUNDS: [Bound; 2] = [
     Bound { name: "KiB resident", of: |usage| usage.memory, percent: 10, constant: 4096 },
     Bound { name: "handles", of: |usage| usage.handles, percent: 10, constant: 256 },
@@ -56,8 +57,8 @@ impl Samples {
         self.all.push(usage);
     }
 
-    /// Returns the medians of the second quarter and of the last. A single sample varies too much, and during the first
-    /// quarter usage still grows.
+    /// Returns the medians of the second quarter and of the last. A single sample varies too much,
+    /// and during the first quarter usage still grows.
     fn warm_and_end(&self, of: fn(&ResourceUsage) -> u64) -> (u64, u64) {
         let quarter = self.all.len() / 4;
         (median(&self.all[quarter..2 * quarter], of), median(&self.all[3 * quarter..], of))

@@ -22,7 +22,8 @@ use crate::call_counts::{CallCounts, SentCall};
 
 /// The gRPC services that a client uses.
 ///
-/// The messages used here have the same fields in [`CURRENT`] and in [`PREVIOUS`], so those of the former serve for both.
+/// The messages used here have the same fields in [`CURRENT`] and in [`PREVIOUS`], so those of the
+/// former serve for both.
 pub(crate) type Services = [&'static str; 4];
 
 pub(crate) const CURRENT: Services = ["v1.Disk", "v1.Filesystem", "v1.Smb", "v1.Volume"];
@@ -30,7 +31,8 @@ pub(crate) const CURRENT: Services = ["v1.Disk", "v1.Filesystem", "v1.Smb", "v1.
 /// The services that killed clients use, so that the daemon counts their calls separately.
 pub(crate) const PREVIOUS: Services = ["v1beta3.Disk", "v1beta2.Filesystem", "v1beta2.Smb", "v1beta3.Volume"];
 
-/// Opens the connections of a client, and cuts all of them at once, as the end of the client's process does.
+/// Opens the connections of a client, and cuts all of them at once, as the end of the client's
+/// process does.
 #[derive(Clone)]
 pub(crate) struct Connections {
     location: Location,
@@ -38,7 +40,8 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Returns what opens connections to the daemon at `location`. They are cut when the sender is dropped.
+    /// Returns what opens connections to the daemon at `location`. They are cut when the sender is
+    /// dropped.
     pub(crate) fn to(location: Location) -> (watch::Sender<()>, Self) {
         let (connected, alive) = watch::channel(());
         (connected, Self { location, alive })

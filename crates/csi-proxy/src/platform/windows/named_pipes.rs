@@ -33,7 +33,8 @@ impl transport::listener::Listener for Listener {
     }
 }
 
-/// Returns the named pipes that drivers know, open to administrators, LocalSystem and the accounts that the flags name.
+/// Returns the named pipes that drivers know, open to administrators, LocalSystem and the accounts
+/// that the flags name.
 pub fn named_pipes(flags: &Flags) -> io::Result<Endpoints<impl FnMut(&Address) -> io::Result<Listener>>> {
     let security = Security::with_accounts(&flags.pipe_sids)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot open the pipes to an account: {error}")))?;
@@ -53,7 +54,8 @@ fn bind(address: &Address, security: &Arc<Security>) -> io::Result<Listener> {
     }
 }
 
-/// Returns the error for a pipe that could not be created: that another process serves it, or `error` if no process does.
+/// Returns the error for a pipe that could not be created: that another process serves it, or
+/// `error` if no process does.
 fn refused(
     address: &Address,
     error: io::Error,

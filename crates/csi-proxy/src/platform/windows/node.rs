@@ -23,7 +23,8 @@ pub use named_pipes::{Listener, named_pipes};
 pub use service::manage_service;
 use system::ThisNode;
 
-/// Serves this node on named pipes: as the Windows service if the flags say so, else in the console.
+/// Serves this node on named pipes: as the Windows service if the flags say so, else in the
+/// console.
 pub fn serve(flags: Flags, out: impl Write) -> Result<(), Box<dyn Error>> {
     if flags.windows_service {
         return service::run(flags);
@@ -40,11 +41,12 @@ fn backend() -> Backend {
     Backend { os: Arc::new(os_win32::Windows::new()), name: "this Windows node".to_owned(), is_this_node: true }
 }
 
-/// Changes nothing: a log file has the access list that its folder gives to new files, and a folder that is created for the
-/// service has an access list of its own.
+/// Changes nothing: a log file has the access list that its folder gives to new files, and a folder
+/// that is created for the service has an access list of its own.
 pub(crate) fn restrict_to_owner(_options: &mut OpenOptions) {}
 
-/// Returns the time for a line of the log in the time zone of the node, as klog writes it: `1124 02:12:23.812000`.
+/// Returns the time for a line of the log in the time zone of the node, as klog writes it:
+/// `1124 02:12:23.812000`.
 pub(crate) fn log_time() -> String {
     let [month, day, hour, minute, second, millisecond] = os_win32::system::local_time();
     format!("{month:02}{day:02} {hour:02}:{minute:02}:{second:02}.{millisecond:03}000")
@@ -64,9 +66,9 @@ pub(crate) fn resources() -> Resources {
     }
 }
 
-/// The events of a console that tell the program to stop. Windows ends the process as soon as the handler of a close or
-/// shutdown event returns, so tokio's handler does not return, and Windows waits for the process to end. A container that
-/// stops sends a shutdown event.
+/// The events of a console that tell the program to stop. Windows ends the process as soon as the
+/// handler of a close or shutdown event returns, so tokio's handler does not return, and Windows
+/// waits for the process to end. A container that stops sends a shutdown event.
 pub(crate) struct StopSignals {
     ctrl_c: CtrlC,
     ctrl_break: CtrlBreak,

@@ -13,10 +13,11 @@ pub(super) use run::run;
 
 /// How often a stopping service reports that it still makes progress.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// The time within which the service promises its next report. After it, the service control manager may consider the service
-/// hung.
+/// The time within which the service promises its next report. After it, the service control
+/// manager may consider the service hung.
 const WAIT_HINT: Duration = Duration::from_secs(10);
-/// The time that a stop takes beyond the drain (`-drain`): closing connections and ending the process.
+/// The time that a stop takes beyond the drain (`-drain`): closing connections and ending the
+/// process.
 const STOP_MARGIN: Duration = Duration::from_secs(15);
 /// The time between a failure and the restart of the service.
 const RESTART_DELAY: Duration = Duration::from_secs(10);

@@ -44,7 +44,8 @@ impl Script {
         lock(&self.0.steps).push((call, step));
     }
 
-    /// Makes the next `call` hang. The receiver receives when the call has started; dropping the sender lets it continue.
+    /// Makes the next `call` hang. The receiver receives when the call has started; dropping the
+    /// sender lets it continue.
     fn hang(&self, call: Call) -> (Receiver<()>, Sender<()>) {
         let (started, has_started) = mpsc::channel();
         let (resume, resumed) = mpsc::channel();
@@ -251,8 +252,8 @@ fn a_request_to_a_full_queue_fails_at_once() {
 fn a_broken_connection_is_replaced_and_a_sent_method_is_not_repeated() {
     let unknown = OsError(0x8001_0fff);
     let query = |error| vec![(Call::Query, error)];
-    // The steps that fail, the result of the query or method, how often the method was sent, and the number of connections after
-    // another query.
+    // The steps that fail, the result of the query or method, how often the method was sent, and
+    // the number of connections after another query.
     for (steps, expected, sent, connections) in [
         (query(OsError::RPC_SERVER_UNAVAILABLE), Ok(()), 0, 2),
         (query(unknown), Ok(()), 0, 2),

@@ -1,7 +1,8 @@
-//! Tests of a session with a fake of WMI: COM objects that this process registers in place of WMI's locator.
+//! Tests of a session with a fake of WMI: COM objects that this process registers in place of WMI's
+//! locator.
 //!
-//! The fake behaves as WMI is documented. These tests therefore show that each call is made correctly, with real variants
-//! and arrays. They do not show that WMI behaves as documented.
+//! The fake behaves as WMI is documented. These tests therefore show that each call is made
+//! correctly, with real variants and arrays. They do not show that WMI behaves as documented.
 
 mod fake_wmi;
 
@@ -71,8 +72,9 @@ fn a_query_releases_its_connection_at_its_deadline() {
     let fake_wmi = FakeWmi::new();
     fake_wmi.with_state(|state| state.hangs = true);
     let (pool, clock) = pool();
-    // If connections were not released, each of these queries would take another one, until none is left. On a busy
-    // machine the deadline can pass before a query has a connection; such a query takes none.
+    // If connections were not released, each of these queries would take another one, until none is
+    // left. On a busy machine the deadline can pass before a query has a connection; such a query
+    // takes none.
     while fake_wmi.with_state(|state| state.timeouts.len()) < 9 {
         let deadline = clock.now() + Duration::from_millis(100);
         assert_eq!(pool.query("SELECT * FROM MSFT_Partition", deadline), Err(OsError::WMI_TIMED_OUT));

@@ -1,18 +1,20 @@
 //! The gate for calls: which calls run, which wait, and which are refused.
 //!
-//! A call is in flight from its headers until its client has read the response. Its operation runs while the call holds
-//! a slot. Before that, the call waits for the rest of its request and then for a slot.
+//! A call is in flight from its headers until its client has read the response. Its operation runs
+//! while the call holds a slot. Before that, the call waits for the rest of its request and then
+//! for a slot.
 //!
-//! The first slot of a connection may be any slot. The further slots of all connections come from one half of the
-//! slots, and a connection gets one of them only if it would then hold no more of them than were free before. A few
-//! connections with many calls therefore leave one half of the slots to the first calls of other connections, and some
-//! slots of the other half to the further calls of other connections. `Usage` in storage-ops shares threads by a
-//! simpler rule, because an operation waits until it gets a thread. Here, a call that gets no slot in time is refused.
+//! The first slot of a connection may be any slot. The further slots of all connections come from
+//! one half of the slots, and a connection gets one of them only if it would then hold no more of
+//! them than were free before. A few connections with many calls therefore leave one half of the
+//! slots to the first calls of other connections, and some slots of the other half to the further
+//! calls of other connections. `Usage` in storage-ops shares threads by a simpler rule, because an
+//! operation waits until it gets a thread. Here, a call that gets no slot in time is refused.
 //! Therefore some slots must remain for the further calls of every connection.
 //!
-//! Of the calls that wait and may take a slot, the next is that of the connection with the fewest slots, and among equals
-//! the earliest. As many calls as there are slots may be in flight without a slot. At that limit only the first call of a
-//! connection is accepted.
+//! Of the calls that wait and may take a slot, the next is that of the connection with the fewest
+//! slots, and among equals the earliest. As many calls as there are slots may be in flight without
+//! a slot. At that limit only the first call of a connection is accepted.
 
 #[cfg(test)]
 mod tests;
@@ -94,7 +96,8 @@ impl CallQueue {
         self.running < self.slots && (held == 0 || held <= remaining)
     }
 
-    /// Removes a connection whose calls hold `slots` slots. The slots remain in use until each is released.
+    /// Removes a connection whose calls hold `slots` slots. The slots remain in use until each is
+    /// released.
     pub(super) fn remove_connection(&mut self, id: ClientId, slots: usize) {
         self.holders -= usize::from(slots > 0);
         self.waiting.retain(|waiter| waiter.connection.id != id);
@@ -143,7 +146,8 @@ impl State {
 }
 
 impl ConnectionHandle {
-    /// Counts a call on the connection until the returned guard is dropped. Until then the connection is not evicted.
+    /// Counts a call on the connection until the returned guard is dropped. Until then the
+    /// connection is not evicted.
     pub(crate) fn begin_call(self: &Arc<Self>) -> Result<InFlightCall, Status> {
         let mut guard = self.connections.lock();
         let state = &mut *guard;
@@ -177,7 +181,8 @@ impl ConnectionHandle {
 pub(crate) struct InFlightCall(Arc<ConnectionHandle>);
 
 impl InFlightCall {
-    /// Takes a slot, or waits for one while `call` describes the call. Fails if no slot becomes free in time.
+    /// Takes a slot, or waits for one while `call` describes the call. Fails if no slot becomes
+    /// free in time.
     pub(crate) async fn slot(&self, call: impl FnOnce() -> WaitingCall) -> Result<CallSlot, Status> {
         let connections = &self.0.connections;
         let (slot, time) = {
@@ -234,7 +239,8 @@ impl Drop for CallSlot {
         let taken = state.take_slots_for_waiting();
         drop(guard);
         for (waiter, slot) in taken {
-            // If the call has just stopped waiting, the slot is dropped here and passed to the next one.
+            // If the call has just stopped waiting, the slot is dropped here and passed to the next
+            // one.
             let _ = waiter.slot.send(slot);
         }
     }

@@ -1,16 +1,17 @@
 //! Signatures of file systems on volumes that Windows reports as raw.
 //!
-//! Windows reports a volume as raw if none of its file systems can mount it. The volume may have the file system of
-//! another operating system, may be encrypted, or may have an NTFS that is damaged or that was created for another
-//! sector size. A driver formats a raw volume.
+//! Windows reports a volume as raw if none of its file systems can mount it. The volume may have
+//! the file system of another operating system, may be encrypted, or may have an NTFS that is
+//! damaged or that was created for another sector size. A driver formats a raw volume.
 //!
-//! In the same way, Windows reports a disk as one without a partition table if its GUID partition table was written for
-//! another sector size, for instance before the disk was moved to another kind of virtual machine, or if only the backup of the
-//! table, at the end of the disk, is intact.
+//! In the same way, Windows reports a disk as one without a partition table if its GUID partition
+//! table was written for another sector size, for instance before the disk was moved to another
+//! kind of virtual machine, or if only the backup of the table, at the end of the disk, is intact.
 //!
-//! The offsets are those in util-linux (`libblkid/src/superblocks`); that of ZFS follows from the label as OpenZFS writes it
-//! (`module/zfs/spa_config.c`). Storage Spaces has no signature here: its data is in a
-//! partition whose type util-linux lists (`include/pt-gpt-partnames.h`), so that such a disk has a GPT.
+//! The offsets are those in util-linux (`libblkid/src/superblocks`); that of ZFS follows from the
+//! label as OpenZFS writes it (`module/zfs/spa_config.c`). Storage Spaces has no signature here:
+//! its data is in a partition whose type util-linux lists (`include/pt-gpt-partnames.h`), so that
+//! such a disk has a GPT.
 
 /// The number of bytes to read at once: a multiple of every size of a sector.
 pub(crate) const BLOCK: usize = 4096;
@@ -26,7 +27,8 @@ const ZFS: &[u8] = b"\0\0\0\x07version\0";
 /// The offset of [`ZFS`] in a label.
 const ZFS_NAME: u64 = 16404;
 
-/// The name of a file system or container, the offset of its signature on the volume, and the signature.
+/// The name of a file system or container, the offset of its signature on the volume, and the
+/// signature.
 const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("NTFS", 3, b"NTFS    "),
     ("BitLocker", 3, b"-FVE-FS-"),
@@ -71,12 +73,13 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
     // The header is in the second sector, which has 512 or 4096 bytes.
     ("a damaged GPT, or one for another sector size", 512, b"EFI PART"),
     ("a damaged GPT, or one for another sector size", 4096, b"EFI PART"),
-    // The file system recognition structure, in the first sector of a file system that a later Windows may mount.
+    // The file system recognition structure, in the first sector of a file system that a later
+    // Windows may mount.
     ("a file system that identifies itself to Windows", 16, b"FSRS"),
 ];
 
-/// A signature near the end of a disk: its name, the multiple to which the size of the disk is rounded down, the distance of
-/// the signature from there, and the signature.
+/// A signature near the end of a disk: its name, the multiple to which the size of the disk is
+/// rounded down, the distance of the signature from there, and the signature.
 const AT_END: &[(&str, u64, u64, &[u8])] = &[
     ("a backup GPT", 512, 512, b"EFI PART"),
     ("a backup GPT", 4096, 4096, b"EFI PART"),
@@ -88,14 +91,15 @@ const AT_END: &[(&str, u64, u64, &[u8])] = &[
     ("ZFS", 256 << 10, (512 << 10) - ZFS_NAME, ZFS),
 ];
 
-/// Returns the signatures near the end of a disk of `size` bytes: the name, the offset and the signature.
+/// Returns the signatures near the end of a disk of `size` bytes: the name, the offset and the
+/// signature.
 pub(crate) fn at_end(size: u64) -> impl Iterator<Item = (&'static str, u64, &'static [u8])> {
     let at = move |multiple: u64, back: u64| (size / multiple * multiple).checked_sub(back);
     AT_END.iter().filter_map(move |(name, multiple, back, bytes)| Some((*name, at(*multiple, *back)?, *bytes)))
 }
 
-/// Returns the name of the file system or container whose signature is in `block`, which begins at `offset` of the
-/// volume.
+/// Returns the name of the file system or container whose signature is in `block`, which begins at
+/// `offset` of the volume.
 pub(crate) fn find(offset: u64, block: &[u8]) -> Option<&'static str> {
     SIGNATURES.iter().find(|(_, at, bytes)| has_at(block, offset, *at, bytes)).map(|(name, ..)| *name)
 }

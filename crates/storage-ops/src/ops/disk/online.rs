@@ -18,7 +18,8 @@ use crate::scheduling::{PoolKind, RunResult, Stop, failed_precondition};
 /// How long Windows may take to bring a volume online that it has just listed.
 const ONLINE_GRACE: Duration = Duration::from_millis(300);
 
-/// Brings a disk online and makes it writable, or takes it offline, unless it is in that state already.
+/// Brings a disk online and makes it writable, or takes it offline, unless it is in that state
+/// already.
 pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()> {
     use DiskAttributes as Bits;
     let is_reached = |attributes: u64| {
@@ -50,8 +51,8 @@ pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()
     };
     run.require_pool(PoolKind::Wmi)?;
     run.host().fallbacks.record(Fallback::SetDiskState, refused.unwrap_or(OsError(0)));
-    // The driver of the disk did not make the change, or a cluster or a disk with the same signature prevents it. The
-    // storage provider handles such cases or returns the reason.
+    // The driver of the disk did not make the change, or a cluster or a disk with the same
+    // signature prevents it. The storage provider handles such cases or returns the reason.
     msft_storage::set_online(run, disk, online)?;
     if is_reached(readings::disk::attributes(run, disk)?) {
         return Ok(());
@@ -59,8 +60,8 @@ pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()
     failed_precondition("Windows reported success, but the state of the disk has not changed")
 }
 
-/// Waits until each data partition of a disk has a volume, and returns those that have arrived by then. Meanwhile brings the
-/// disk online again if a policy takes it offline.
+/// Waits until each data partition of a disk has a volume, and returns those that have arrived by
+/// then. Meanwhile brings the disk online again if a policy takes it offline.
 pub(super) fn wait_for_volumes_online(run: Run<'_>, disk: &Disk) -> RunResult<DataVolumes> {
     match run.host().poll(run.timeouts().arrival, || online_with_volumes(run, disk))? {
         Some(volumes) => Ok(volumes),
@@ -68,14 +69,15 @@ pub(super) fn wait_for_volumes_online(run: Run<'_>, disk: &Disk) -> RunResult<Da
     }
 }
 
-/// Brings a disk online if a policy has taken it offline. Returns the volumes if each data partition has one.
+/// Brings a disk online if a policy has taken it offline. Returns the volumes if each data
+/// partition has one.
 pub(super) fn online_with_volumes(run: Run<'_>, disk: &Disk) -> RunResult<Option<DataVolumes>> {
     set_state(run, disk, true)?;
     Ok(Some(readings::volume::data_volumes(run, disk)?).filter(readings::volume::have_arrived))
 }
 
-/// Makes a change that needs a disk that is online. If the change fails because a policy has taken the disk offline
-/// again, brings it online and repeats the change.
+/// Makes a change that needs a disk that is online. If the change fails because a policy has taken
+/// the disk offline again, brings it online and repeats the change.
 pub(super) fn while_online(run: Run<'_>, disk: &Disk, mut change: impl FnMut() -> RunResult<()>) -> RunResult<()> {
     let mut refused = None;
     let changed = run.host().poll(run.timeouts().arrival, || {
@@ -95,8 +97,8 @@ pub(super) fn while_online(run: Run<'_>, disk: &Disk, mut change: impl FnMut() -
     }
 }
 
-/// Brings the volumes online that have not arrived, or that Windows has left offline. Fails if the provider
-/// refuses; a volume that stays offline after a success is only logged.
+/// Brings the volumes online that have not arrived, or that Windows has left offline. Fails if the
+/// provider refuses; a volume that stays offline after a success is only logged.
 pub(super) fn bring_volumes_online(run: Run<'_>, disk: &Disk, volumes: &DataVolumes) -> RunResult<()> {
     if readings::volume::not_online(run.host(), volumes).is_empty() {
         return Ok(());

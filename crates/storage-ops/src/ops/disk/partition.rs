@@ -13,8 +13,9 @@ use crate::readings;
 use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, Stop, failed_precondition};
 use crate::types::DiskNumber;
 
-/// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no partition table, and a
-/// basic data partition if it has no partition. A partitioned disk is left unchanged.
+/// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no
+/// partition table, and a basic data partition if it has no partition. A partitioned disk is left
+/// unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PartitionDisk {
     /// The disk.
@@ -66,8 +67,8 @@ impl Operation for PartitionDisk {
             let volumes = wait_for_volumes_online(run, &disk)?;
             return bring_volumes_online(run, &disk, &volumes);
         }
-        // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive when it is brought
-        // online.
+        // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive
+        // when it is brought online.
         if readings::disk::is_offline(run, &disk)? {
             return Ok(());
         }
@@ -91,8 +92,9 @@ fn refuse_mbr(table: &PartitionTable) -> OperationResult<()> {
     ))
 }
 
-/// Queries the partition table of a disk that may have no table. An MBR without partitions and signature counts as no
-/// table if the first sectors are blank. The storage provider, too, must report no partition table.
+/// Queries the partition table of a disk that may have no table. An MBR without partitions and
+/// signature counts as no table if the first sectors are blank. The storage provider, too, must
+/// report no partition table.
 fn table_or_none(disk: &Disk) -> OperationResult<PartitionTable> {
     let mut table = disk.partition_table()?;
     if table.style == TableStyle::BlankMbr && file_system::is_blank(&*disk.handle)? {
@@ -101,7 +103,8 @@ fn table_or_none(disk: &Disk) -> OperationResult<PartitionTable> {
     Ok(table)
 }
 
-/// Returns whether a disk needs a partition table. Refuses a disk that has no partition table but other content.
+/// Returns whether a disk needs a partition table. Refuses a disk that has no partition table but
+/// other content.
 fn needs_table(run: Run<'_>, held: &Disk) -> RunResult<bool> {
     // Its content must be read, so the error of opening it counts.
     let disk = Disk::open(run.os(), held.number, Access::GENERIC_READ)?;
@@ -114,8 +117,9 @@ fn needs_table(run: Run<'_>, held: &Disk) -> RunResult<bool> {
     refuse_content(run, &disk).map(|()| true)
 }
 
-/// Refuses a disk without a partition table that has the signature of a file system or container in its first sectors, or that
-/// of a container or backup partition table in its last ones: a partition table would overwrite it.
+/// Refuses a disk without a partition table that has the signature of a file system or container in
+/// its first sectors, or that of a container or backup partition table in its last ones: a
+/// partition table would overwrite it.
 fn refuse_content(run: Run<'_>, disk: &Disk) -> RunResult<()> {
     let mut found = file_system::signature_on(&*disk.handle)
         .map_err(|code| OperationError::of(code, "the first sectors of the disk cannot be read"))?;
@@ -133,8 +137,8 @@ fn refuse_content(run: Run<'_>, disk: &Disk) -> RunResult<()> {
 }
 
 impl PartitionDisk {
-    /// Returns the partition table. If Windows does not return it and the disk is offline, brings the disk online and
-    /// tries again: Windows may not read the table of an offline disk.
+    /// Returns the partition table. If Windows does not return it and the disk is offline, brings
+    /// the disk online and tries again: Windows may not read the table of an offline disk.
     fn known_table(run: Run<'_>, disk: &Disk) -> RunResult<PartitionTable> {
         let read = || table_or_none(&disk.reader(run.os())?);
         // A single error may be transient.
@@ -149,7 +153,8 @@ impl PartitionDisk {
         }
     }
 
-    /// Creates the partition, and returns what the provider returned, unless another program has partitioned the disk.
+    /// Creates the partition, and returns what the provider returned, unless another program has
+    /// partitioned the disk.
     fn add_partition(run: Run<'_>, disk: &Disk, known: Option<Instance>) -> RunResult<Option<Returned>> {
         let table_now = || {
             let reader = disk.reader(run.os())?;
@@ -171,8 +176,8 @@ impl PartitionDisk {
         })?)
     }
 
-    /// Brings the volumes of a disk that has just been partitioned online, as the Go program does, whether Windows has done
-    /// that already or not.
+    /// Brings the volumes of a disk that has just been partitioned online, as the Go program does,
+    /// whether Windows has done that already or not.
     fn bring_new_volumes_online(run: Run<'_>, disk: &Disk, created: &Returned) -> RunResult<()> {
         let table = readings::disk::partition_table(run, &disk.reader(run.os())?)?;
         for partition in table.data() {

@@ -1,4 +1,5 @@
-//! The WMI class of SMB global mappings, and the mappings that prevent another one: Windows allows one user for each server.
+//! The WMI class of SMB global mappings, and the mappings that prevent another one: Windows allows
+//! one user for each server.
 
 use os::{Instance, MethodCall, Namespace, OsError, Value};
 
@@ -20,7 +21,8 @@ pub(super) fn find(run: Run<'_>, share: &str) -> OperationResult<Option<Instance
     Ok(query(run, Namespace::Smb, &wql)?.into_iter().find(is_same))
 }
 
-/// Returns the mappings to other shares of the server of `remote`, with their remote paths in lower case.
+/// Returns the mappings to other shares of the server of `remote`, with their remote paths in lower
+/// case.
 fn others(run: Run<'_>, remote: &UncPath) -> OperationResult<Vec<(String, Instance)>> {
     let (share, server) = (remote.share(), format!(r"\\{}\", remote.server()));
     let mappings = query(run, Namespace::Smb, &format!("SELECT * FROM {CLASS}"))?;
@@ -54,8 +56,9 @@ pub(super) struct Resolved {
     pub(super) remaining: Vec<String>,
 }
 
-/// Removes the mappings to other shares of the server of `remote` that are from before the start of Windows and are no
-/// longer usable, unless files are open on them. Their shares are mapped again when they are asked for.
+/// Removes the mappings to other shares of the server of `remote` that are from before the start of
+/// Windows and are no longer usable, unless files are open on them. Their shares are mapped again
+/// when they are asked for.
 ///
 /// Leaves a share that another operation has locked.
 pub(super) fn resolve_conflict(run: Run<'_>, remote: &UncPath) -> OperationResult<Resolved> {
@@ -74,8 +77,8 @@ pub(super) fn resolve_conflict(run: Run<'_>, remote: &UncPath) -> OperationResul
     Ok(resolved)
 }
 
-/// Removes the mapping of `path` if it is from before the start of Windows and is no longer usable. Returns whether it
-/// did.
+/// Removes the mapping of `path` if it is from before the start of Windows and is no longer usable.
+/// Returns whether it did.
 fn remove_if_stale(run: Run<'_>, path: &str, mapping: &Instance) -> OperationResult<bool> {
     let Ok(remote) = UncPath::parse(path) else { return Ok(false) };
     let share = remote.share();

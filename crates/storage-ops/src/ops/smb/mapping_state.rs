@@ -4,14 +4,16 @@ use os::OsError;
 
 use crate::config::Config;
 
-/// The state in which a request to map a share finds its mapping. docs/smb.md has the same states as a table.
+/// The state in which a request to map a share finds its mapping. docs/smb.md has the same states
+/// as a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MappingState {
     /// Windows has no mapping of the share.
     NotMapped,
     /// The share can be read; the user is the same or unknown.
     Readable,
-    /// The share can be read; the user is the same, and the password is not the one that the mapping was made with.
+    /// The share can be read; the user is the same, and the password is not the one that the
+    /// mapping was made with.
     OtherPassword,
     /// The share can be read; the mapping was made for another user.
     OtherUser,
@@ -36,9 +38,11 @@ pub(crate) enum Step {
     UseWithWarning,
     /// Fails, and leaves the mapping as it is.
     Refuse(Refusal),
-    /// Removes the mapping, which cannot be used because of this code, even if files are open on it, and makes it again.
+    /// Removes the mapping, which cannot be used because of this code, even if files are open on
+    /// it, and makes it again.
     Replace(OsError),
-    /// Removes the mapping, which cannot be used because of this code, unless files are open on it, and makes it again.
+    /// Removes the mapping, which cannot be used because of this code, unless files are open on it,
+    /// and makes it again.
     ReplaceUnlessInUse(OsError),
 }
 
@@ -64,8 +68,9 @@ impl MappingState {
             Self::Unreadable(code) => Step::Refuse(Refusal::Unreadable(code)),
             // Nothing can use the mapping any more, not even through a file that is open.
             Self::CredentialsRefused(code) => Step::Replace(code),
-            // The server may fail over, or the mapping may have been used by a program that csi-proxy does not know of.
-            // Files that are open may still be usable, so Windows must confirm that there are none.
+            // The server may fail over, or the mapping may have been used by a program that
+            // csi-proxy does not know of. Files that are open may still be usable, so Windows must
+            // confirm that there are none.
             Self::FromBeforeStart(code) | Self::ShareGone(code) => Step::ReplaceUnlessInUse(code),
         }
     }

@@ -1,7 +1,7 @@
 //! Refuses a mapping to the node itself, without credentials.
 //!
-//! csi-proxy runs as LocalSystem. A mapping without a user to a share of the node itself, such as `\\localhost\C$`,
-//! would give its caller all files of the node with the rights of LocalSystem.
+//! csi-proxy runs as LocalSystem. A mapping without a user to a share of the node itself, such as
+//! `\\localhost\C$`, would give its caller all files of the node with the rights of LocalSystem.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,7 +16,8 @@ const IPV6_LITERAL: &str = ".ipv6-literal.net";
 
 /// Refuses `server`, the name or address of a server in lower case, if it is the node itself.
 ///
-/// Refuses a name with other characters than host names have too: Windows replaces, decodes or ignores some.
+/// Refuses a name with other characters than host names have too: Windows replaces, decodes or
+/// ignores some.
 pub(crate) fn refuse(run: Run<'_>, server: &str) -> OperationResult<()> {
     // The part after an `@` selects TLS and the port, for WebDAV.
     let (server, port) = server.split_once('@').map_or((server, None), |(server, port)| (server, Some(port)));
@@ -46,7 +47,8 @@ fn is_localhost(server: &str) -> bool {
     server.split('.').any(|label| label == "localhost")
 }
 
-/// Returns whether the name is that of the node: its NetBIOS name or its host name, whatever domain follows.
+/// Returns whether the name is that of the node: its NetBIOS name or its host name, whatever domain
+/// follows.
 fn is_own_name(run: Run<'_>, server: &str) -> OperationResult<bool> {
     let computer = query_one(run, Namespace::CimV2, "SELECT * FROM Win32_ComputerSystem", "name of the node")?;
     let names: Vec<&str> = ["Name", "DNSHostName"].into_iter().filter_map(|name| computer.text(name)).collect();
@@ -73,7 +75,8 @@ fn own_addresses(run: Run<'_>) -> OperationResult<Vec<IpAddr>> {
     Ok(addresses)
 }
 
-/// Returns the address that a name of a server is, in any spelling that Windows accepts, or `None` if it is a name.
+/// Returns the address that a name of a server is, in any spelling that Windows accepts, or `None`
+/// if it is a name.
 fn address(server: &str) -> Option<IpAddr> {
     if let Some(literal) = server.strip_suffix(IPV6_LITERAL) {
         // An `s` stands for the `%` before the zone.
@@ -91,13 +94,14 @@ fn canonical(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the IPv4 address in an "IPv4-compatible" IPv6 address, `::a.b.c.d`. `::` and `::1` are not IPv4-compatible.
+/// Returns the IPv4 address in an "IPv4-compatible" IPv6 address, `::a.b.c.d`. `::` and `::1` are
+/// not IPv4-compatible.
 fn compatible(address: Ipv6Addr) -> Option<Ipv4Addr> {
     if address.is_loopback() || address.is_unspecified() { None } else { address.to_ipv4() }
 }
 
-/// Parses an IPv4 address as `inet_aton` does: one to four decimal, octal or hexadecimal numbers. The last number fills
-/// the rest of the address.
+/// Parses an IPv4 address as `inet_aton` does: one to four decimal, octal or hexadecimal numbers.
+/// The last number fills the rest of the address.
 fn ipv4(text: &str) -> Option<Ipv4Addr> {
     let parts: Vec<&str> = text.split('.').collect();
     let (last, first) = parts.split_last()?;

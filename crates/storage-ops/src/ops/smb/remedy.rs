@@ -22,7 +22,8 @@ pub(super) fn refusal(refusal: Refusal, share: &str) -> OperationError {
     }
 }
 
-/// Returns the error of a mapping that cannot be read because of `code` and that Windows did not remove because of `error`.
+/// Returns the error of a mapping that cannot be read because of `code` and that Windows did not
+/// remove because of `error`.
 pub(super) fn kept(code: OsError, share: &str, error: OperationError) -> OperationError {
     if matches!(error.kind, Kind::StillRunning | Kind::Unavailable | Kind::Cancelled) {
         return error;
@@ -42,7 +43,8 @@ fn unreadable(share: &str, code: OsError) -> OperationError {
     OperationError { kind: Kind::FailedPrecondition, reason, ..error }
 }
 
-/// Adds to the error of a conflict what an operator can do. `remaining` names other mappings of the server.
+/// Adds to the error of a conflict what an operator can do. `remaining` names other mappings of the
+/// server.
 pub(super) fn of_conflict(error: &OperationError, remaining: &[String]) -> OperationError {
     let others = match remaining {
         [] => String::new(),
@@ -56,8 +58,8 @@ pub(super) fn of_conflict(error: &OperationError, remaining: &[String]) -> Opera
     OperationError { reason, ..error.clone() }
 }
 
-/// Adds to the error of a mapping that was not created the meaning of its code for an operator. An unreachable server is a
-/// failed precondition, as `rpc/status.rs` explains.
+/// Adds to the error of a mapping that was not created the meaning of its code for an operator. An
+/// unreachable server is a failed precondition, as `rpc/status.rs` explains.
 pub(super) fn of_creation(server: &str, error: OperationError) -> OperationError {
     let Some(code) = error.code.filter(|_| !matches!(error.kind, Kind::Unavailable | Kind::StillRunning)) else {
         return error;

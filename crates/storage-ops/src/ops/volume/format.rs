@@ -26,8 +26,9 @@ const INHERITED: u8 = 0x1 | 0x2;
 const OPEN_FOR_ACCESS_LIST: Open =
     Open::existing(Access::READ_CONTROL.union(Access::WRITE_DAC), Options::DIRECTORY.union(Options::REPARSE_POINT));
 
-/// Formats a volume with NTFS, or as [`Config`](crate::Config) says. Succeeds without a change if the volume already has
-/// NTFS or the file system of the configuration; another file system is an error.
+/// Formats a volume with NTFS, or as [`Config`](crate::Config) says. Succeeds without a change if
+/// the volume already has NTFS or the file system of the configuration; another file system is an
+/// error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct FormatVolume {
@@ -71,7 +72,8 @@ impl FormatVolume {
 
     fn format(&self, run: Run<'_>) -> RunResult<()> {
         match caught(msft_storage::format(run, self.volume, || self.needs_format(run)))? {
-            // Formatting may still be running, so the disk stays locked for as long as formatting may take.
+            // Formatting may still be running, so the disk stays locked for as long as formatting
+            // may take.
             Err(error) if error.is_of(ErrorClass::OutcomeUnknown) => {
                 self.wait_until_formatted(run, run.timeouts().format)?.ok_or(error.into())
             }
@@ -96,10 +98,11 @@ impl FormatVolume {
         }
     }
 
-    /// Returns whether the volume is raw, determined under the lock of its disk. Called again right before formatting,
-    /// because another program may have formatted the volume.
+    /// Returns whether the volume is raw, determined under the lock of its disk. Called again right
+    /// before formatting, because another program may have formatted the volume.
     fn needs_format(&self, run: Run<'_>) -> RunResult<bool> {
-        // Only devices decide what is formatted. The provider may add that the volume has a file system.
+        // Only devices decide what is formatted. The provider may add that the volume has a file
+        // system.
         let disk = volume::disk_of(run.os(), self.volume)?;
         run.ensure_locked(&LockKey::Disk(disk))?;
         let detected = readings::file_system::detect(run.host(), self.volume);
@@ -141,8 +144,9 @@ impl FormatVolume {
     }
 }
 
-/// Grants the accounts of the configuration the right to change everything on a volume whose formatting was recorded, and
-/// removes the record. Leaves every other volume as it is. The disk is locked.
+/// Grants the accounts of the configuration the right to change everything on a volume whose
+/// formatting was recorded, and removes the record. Leaves every other volume as it is. The disk is
+/// locked.
 pub(crate) fn grant_access(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     let (os, writers) = (run.os(), &run.node().config().format_writers);
     let (key, name) = msft_storage::record_of(volume);

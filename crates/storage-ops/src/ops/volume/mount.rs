@@ -20,8 +20,8 @@ use crate::readings::{self, node_volumes};
 use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed, failed_precondition};
 use crate::types::{HostPath, VolumeId};
 
-/// Mounts a volume at an empty directory. Succeeds without a change if the volume is already mounted there. A volume
-/// that the node itself uses is refused.
+/// Mounts a volume at an empty directory. Succeeds without a change if the volume is already
+/// mounted there. A volume that the node itself uses is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MountVolume {
     /// The volume.
@@ -52,7 +52,8 @@ impl Operation for MountVolume {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         readings::volume::locked_disk_of(run, self.volume)?;
-        // A container must not get access to a volume that the node itself uses, such as the system volume.
+        // A container must not get access to a volume that the node itself uses, such as the system
+        // volume.
         node_volumes::refuse_volume(run, self.volume)?;
         grant_access(run, self.volume)?;
         let named = |error: OperationError| match error.code {
@@ -63,7 +64,8 @@ impl Operation for MountVolume {
         };
         let how = &OPEN_NO_DELETE_SHARE;
         let entry = run.node().directories.entry(run.os(), &self.target, None, how).map_err(named)?;
-        // Held without sharing deletion until the end, so that the path keeps leading to this directory.
+        // Held without sharing deletion until the end, so that the path keeps leading to this
+        // directory.
         let mut target = entry.parent().open_child(entry.leaf(), how).map_err(|code| named(code.into()))?;
         let path = entry.win32_path()?;
         match Link::of(&*target)? {
@@ -87,7 +89,8 @@ impl Operation for MountVolume {
         }
         run.begin_mutation()?;
         let (os, volume) = (run.os(), self.volume.to_windows());
-        // If Windows mounts the volume at another directory, this list is needed to find and undo that mount.
+        // If Windows mounts the volume at another directory, this list is needed to find and undo
+        // that mount.
         let before = os.volume_paths(&volume)?;
         match os.set_volume_mount_point(&path, &volume) {
             Ok(()) => {
@@ -95,8 +98,9 @@ impl Operation for MountVolume {
                 if is_mounted == Ok(true) {
                     return Ok(());
                 }
-                // Another process can turn the directory into a link although csi-proxy holds a handle on it. No
-                // document says whether Windows follows such a link when it mounts.
+                // Another process can turn the directory into a link although csi-proxy holds a
+                // handle on it. No document says whether Windows follows such a link when it
+                // mounts.
                 self.undo_elsewhere(run.node(), &before)?;
                 is_mounted.and(Err(not_mounted()))?
             }
@@ -106,7 +110,8 @@ impl Operation for MountVolume {
     }
 }
 
-/// Returns whether the mount manager's code states that the volume cannot be mounted at the directory.
+/// Returns whether the mount manager's code states that the volume cannot be mounted at the
+/// directory.
 fn is_refusal(code: OsError) -> bool {
     let refused = [OsError::DIR_NOT_EMPTY, OsError::DIRECTORY, OsError::WRITE_PROTECT, OsError::DISK_FULL];
     refused.contains(&code) || OperationError::from(code).inconclusive().is_none()
@@ -117,9 +122,10 @@ impl MountVolume {
         Ok(Link::of(directory)?.and_then(|link| link.volume()) == Some(self.volume))
     }
 
-    /// Mounts the volume after the mount manager has failed with `code`. First asks the storage provider. If the
-    /// provider fails too, and the cause may be the handle on the directory, closes the handle and asks the mount
-    /// manager again. The parent directories stay open meanwhile.
+    /// Mounts the volume after the mount manager has failed with `code`. First asks the storage
+    /// provider. If the provider fails too, and the cause may be the handle on the directory,
+    /// closes the handle and asks the mount manager again. The parent directories stay open
+    /// meanwhile.
     ///
     /// No document says how the mount manager opens the directory.
     fn mount_otherwise(
@@ -148,8 +154,8 @@ impl MountVolume {
         }
         drop(target);
         let mounted = os.set_volume_mount_point(&path, &volume);
-        // Another process may have removed the directory meanwhile, and the volume may be mounted at a new directory
-        // that has the same path.
+        // Another process may have removed the directory meanwhile, and the volume may be mounted
+        // at a new directory that has the same path.
         let is_mounted = entry.open().map_err(OperationError::from).and_then(|target| self.is_mounted_at(&*target));
         if is_mounted == Ok(true) {
             return Ok(());
@@ -159,7 +165,8 @@ impl MountVolume {
         is_mounted.and(Err(not_mounted()))?
     }
 
-    /// Unmounts the volume from the directories that are not in the list `before`: another process has replaced the target.
+    /// Unmounts the volume from the directories that are not in the list `before`: another process
+    /// has replaced the target.
     fn undo_elsewhere(&self, node: &Node, before: &[U16String]) -> OperationResult<()> {
         let paths = node.host.os().volume_paths(&self.volume.to_windows())?;
         let elsewhere = paths.iter().filter(|path| !before.contains(path));
@@ -169,7 +176,8 @@ impl MountVolume {
     }
 }
 
-/// Returns the error to report if the mount manager has failed with `code` and then the fallback has failed too.
+/// Returns the error to report if the mount manager has failed with `code` and then the fallback
+/// has failed too.
 fn after(code: OsError, failed: OperationError) -> OperationError {
     if failed.kind == Kind::StillRunning { failed } else { OperationError::from(code).with_failed_fallback(&failed) }
 }
@@ -179,8 +187,9 @@ fn not_mounted() -> OperationError {
     OperationError::new(Kind::Internal, reason)
 }
 
-/// Removes the mount point of `volume` at `entry`, which is open as `target`, like [`MountVolume::mount_otherwise`]. While
-/// the directory is not held, a container can make its path lead to another mount point of the same name (docs/security.md).
+/// Removes the mount point of `volume` at `entry`, which is open as `target`, like
+/// [`MountVolume::mount_otherwise`]. While the directory is not held, a container can make its path
+/// lead to another mount point of the same name (docs/security.md).
 fn remove_mount_point(run: Run<'_>, entry: &EntryRef, target: Box<dyn Handle>, volume: VolumeId) -> RunResult<()> {
     let (os, path) = (run.os(), entry.win32_path()?);
     let Err(code) = os.delete_volume_mount_point(&path) else { return Ok(()) };
@@ -231,8 +240,8 @@ impl Operation for UnmountVolume {
     fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         node.directories.check_entry(&self.target, None)?;
         let mut keys = vec![LockKey::Path(self.target.entry_key())];
-        // A mount point can be removed after its volume. If the volume exists after all, `run` requests a rerun,
-        // because the disk is not locked.
+        // A mount point can be removed after its volume. If the volume exists after all, `run`
+        // requests a rerun, because the disk is not locked.
         keys.extend(disk_lock_key(node, self.volume).ok());
         Ok(keys)
     }

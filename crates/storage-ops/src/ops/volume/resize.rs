@@ -24,12 +24,13 @@ use crate::types::{DiskNumber, VolumeId};
 pub enum ResizeTarget {
     /// A volume by its id.
     Volume(VolumeId),
-    /// The first volume of a disk: the azuredisk driver since version 1.30 sends a disk number instead of a volume id.
+    /// The first volume of a disk: the azuredisk driver since version 1.30 sends a disk number
+    /// instead of a volume id.
     FirstVolumeOfDisk(DiskNumber),
 }
 
-/// Grows a volume and its partition. Succeeds without a change if the volume is already large enough; never shrinks it. A
-/// volume that the node itself uses is not grown.
+/// Grows a volume and its partition. Succeeds without a change if the volume is already large
+/// enough; never shrinks it. A volume that the node itself uses is not grown.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ResizeVolume {
@@ -104,10 +105,12 @@ impl ResizeVolume {
         Self { target, size }
     }
 
-    /// Returns the size to which the partition is to grow in bytes, or `None` if it is large enough.
+    /// Returns the size to which the partition is to grow in bytes, or `None` if it is large
+    /// enough.
     ///
-    /// The partition table decides. `GetSupportedSize` of the storage provider also determines the smallest size, for which
-    /// it analyses the fragmentation of the volume; that may take longer than a driver waits.
+    /// The partition table decides. `GetSupportedSize` of the storage provider also determines the
+    /// smallest size, for which it analyses the fragmentation of the volume; that may take longer
+    /// than a driver waits.
     fn new_size(
         &self,
         run: Run<'_>,
@@ -134,8 +137,8 @@ impl ResizeVolume {
     }
 }
 
-/// Returns the offset up to which a partition can grow: the offset of the next partition, or the end of the extended
-/// partition that contains it. `None` means the end of the disk.
+/// Returns the offset up to which a partition can grow: the offset of the next partition, or the
+/// end of the extended partition that contains it. `None` means the end of the disk.
 fn end_of_space(table: &PartitionTable, partition: &Partition) -> Option<u64> {
     let end = |other: &Partition| other.offset.saturating_add(other.length);
     let limit = |other: &Partition| match other.offset.cmp(&partition.offset) {
@@ -152,7 +155,8 @@ fn end_of_mbr(disk: &Disk) -> u64 {
     sector.max(512) << 32
 }
 
-/// Grows the partition to `size` bytes, together with its file system. The storage provider may refuse it.
+/// Grows the partition to `size` bytes, together with its file system. The storage provider may
+/// refuse it.
 fn grow(run: Run<'_>, disk: &Disk, partition: &Partition, volume: VolumeId, size: u64) -> RunResult<()> {
     msft_storage::resize(run, disk, partition, size)?;
     readings::disk::update(run, disk)?;
@@ -164,7 +168,8 @@ fn grow(run: Run<'_>, disk: &Disk, partition: &Partition, volume: VolumeId, size
         .ok_or_else(|| OperationError::precondition("Windows reported success, but the partition has not grown"))?)
 }
 
-/// Grows the file system to the size of its partition, if an earlier attempt was interrupted in between.
+/// Grows the file system to the size of its partition, if an earlier attempt was interrupted in
+/// between.
 fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     let total = match caught(readings::volume::stats(run, volume))? {
         Ok(stats) => stats.total,
@@ -184,7 +189,8 @@ fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     let size = file_system::full_size(&*handle)?;
     let (sector, cluster) = (i64::from(size.bytes_per_sector.max(512)), i64::from(size.sectors_per_unit.max(1)));
     let clusters = extent.length / sector / cluster;
-    // One cluster may be missing: that of the backup boot sector. Windows refuses to grow a file system by less than another.
+    // One cluster may be missing: that of the backup boot sector. Windows refuses to grow a file
+    // system by less than another.
     if u64::try_from(clusters).unwrap_or_default() <= size.total_units.saturating_add(1) {
         return Ok(());
     }

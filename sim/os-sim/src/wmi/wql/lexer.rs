@@ -19,7 +19,8 @@ const SIGNS: [&str; 8] = ["<>", "!=", "=", "{", "}", ",", "*", "."];
 
 /// Splits `text` into tokens.
 ///
-/// Only a backslash or a quote can be escaped. A path with unescaped backslashes fails, as it does on Windows.
+/// Only a backslash or a quote can be escaped. A path with unescaped backslashes fails, as it does
+/// on Windows.
 pub(super) fn tokens(text: &str) -> OsResult<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();

@@ -7,8 +7,8 @@ use os::OsError;
 
 use super::lexer::{Token, tokens};
 
-/// The path of an object relative to its namespace (`__RELPATH`), or of a class if it has no keys. All keys of the node's
-/// classes are texts.
+/// The path of an object relative to its namespace (`__RELPATH`), or of a class if it has no keys.
+/// All keys of the node's classes are texts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectPath {
     /// The class.

@@ -14,7 +14,8 @@ pub(super) enum Type {
     Number,
     /// `boolean`.
     Bool,
-    /// An array, which WQL cannot compare, or a reference, which the simulated node does not compare.
+    /// An array, which WQL cannot compare, or a reference, which the simulated node does not
+    /// compare.
     Other,
 }
 

@@ -65,7 +65,8 @@ impl Model {
         let size_generation = self.next_size_generation();
         let disk = self.disks.get_mut(&number).expect("the disk exists");
         if matches!(disk.layout, Layout::Raw | Layout::Reserved) {
-            // An existing table ends where the disk ended when it was created; only resizing the volume extends it.
+            // An existing table ends where the disk ended when it was created; only resizing the
+            // volume extends it.
             let extent = if disk.layout == Layout::Raw { disk.size } else { size_of(disk.key) };
             (disk.online, disk.read_only, disk.layout) = (true, false, Layout::Gpt);
             disk.volume = Some(Volume { extent, size_generation, file_system: None });

@@ -6,7 +6,8 @@ use super::{Checked, Expected, INVALID, NOT_FOUND, PRECONDITION, Violations, cha
 use crate::directory_tree::{Entry, Names, Target};
 use crate::reference_model::{Mapping, Model, SHARES, password};
 
-/// A share of the only server and a path on it. The share is `None` if the server or share is unknown.
+/// A share of the only server and a path on it. The share is `None` if the server or share is
+/// unknown.
 struct Remote {
     share: Option<String>,
     below: Names,

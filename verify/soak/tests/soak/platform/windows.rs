@@ -1,9 +1,9 @@
 //! Windows: named pipes, and the system's lists of processes and handles.
 //!
-//! Wine provides all three numbers, too. It takes memory from the Linux process of the daemon, including Wine's own code,
-//! and keeps handles and threads in its server, as Windows does in its kernel. Wine's handle count of a process is not
-//! reliable, so handles are counted in the list of all handles. The tests of `os_win32::process` verify that each number
-//! grows and shrinks.
+//! Wine provides all three numbers, too. It takes memory from the Linux process of the daemon,
+//! including Wine's own code, and keeps handles and threads in its server, as Windows does in its
+//! kernel. Wine's handle count of a process is not reliable, so handles are counted in the list of
+//! all handles. The tests of `os_win32::process` verify that each number grows and shrinks.
 
 use std::path::Path;
 use std::process::Child;
@@ -28,8 +28,8 @@ pub(crate) fn resource_usage(id: u32) -> ResourceUsage {
 
 /// Kills the process. Returns false: it may not drain its calls.
 ///
-/// A console event would reach all programs of the console, this test among them. The tests of the Windows service cover
-/// draining.
+/// A console event would reach all programs of the console, this test among them. The tests of the
+/// Windows service cover draining.
 pub(crate) fn stop(process: &mut Child) -> bool {
     process.kill().expect("a running process");
     false

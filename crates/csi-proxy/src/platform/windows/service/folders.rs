@@ -1,4 +1,5 @@
-//! The folders of the program and of its log: creating them, and finding those in which ordinary users may replace files.
+//! The folders of the program and of its log: creating them, and finding those in which ordinary
+//! users may replace files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,15 +10,16 @@ use os_win32::file_security;
 
 use crate::flags::LogFlags;
 
-/// The access of a log folder that is created for the service: LocalSystem and Administrators have all access, also to what
-/// is created in it, no one else has any, and nothing is inherited from the folder above.
+/// The access of a log folder that is created for the service: LocalSystem and Administrators have
+/// all access, also to what is created in it, no one else has any, and nothing is inherited from
+/// the folder above.
 const ADMINISTRATORS_ONLY: &str = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
 
 /// The error for an access control list with an entry of an unknown kind.
 const ERROR_INVALID_SECURITY_DESCR: i32 = 1338;
 
-/// Creates a folder and those above it that do not exist, with access for LocalSystem and Administrators only. Does not
-/// change a folder that exists.
+/// Creates a folder and those above it that do not exist, with access for LocalSystem and
+/// Administrators only. Does not change a folder that exists.
 fn create(folder: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = folder.ancestors().take_while(|path| !path.exists()).collect();
     for path in missing.into_iter().rev() {

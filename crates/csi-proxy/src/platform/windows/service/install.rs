@@ -25,8 +25,8 @@ use crate::service::{Installation, NAME};
 const DISPLAY_NAME: &str = "CSI Proxy";
 const DESCRIPTION: &str = "Performs storage operations on this node for CSI drivers in unprivileged containers.";
 
-/// How long to wait until Windows has removed a deleted service. Windows removes it when the last program that has it open,
-/// such as the service's own process, closes it.
+/// How long to wait until Windows has removed a deleted service. Windows removes it when the last
+/// program that has it open, such as the service's own process, closes it.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often to request the stop of a service that is running but accepts no stop.
@@ -42,8 +42,9 @@ const SERVICE_EXISTS: i32 = 1073;
 
 /// Installs this program as a service that Windows starts at boot, and restarts after a failure.
 ///
-/// Creates the folder of the log. Warns, or with `-require-safe-folders` refuses, if ordinary users may replace the program or
-/// its log. If a part of the configuration cannot be set, sets the remaining parts, and returns an error that names it.
+/// Creates the folder of the log. Warns, or with `-require-safe-folders` refuses, if ordinary users
+/// may replace the program or its log. If a part of the configuration cannot be set, sets the
+/// remaining parts, and returns an error that names it.
 pub(super) fn install(installation: &Installation, mut out: impl Write) -> Result<(), Box<dyn Error>> {
     let program = env::current_exe()?;
     check_folders(&program, installation, "is not installed", &mut out)?;
@@ -62,8 +63,8 @@ const REMEDY: &str = "An account that can replace the program or its log control
                       icacls <folder> /inheritance:r /grant *S-1-5-18:(OI)(CI)F *S-1-5-32-544:(OI)(CI)F \
                       *S-1-5-32-545:(OI)(CI)RX";
 
-/// Creates the folder of the log if it does not exist. Warns, or with `-require-safe-folders` refuses, if ordinary users may
-/// replace `program` or the log.
+/// Creates the folder of the log if it does not exist. Warns, or with `-require-safe-folders`
+/// refuses, if ordinary users may replace `program` or the log.
 fn check_folders(
     program: &Path,
     installation: &Installation,
@@ -93,8 +94,8 @@ fn check_folders(
     Ok(())
 }
 
-/// Prints the command line of the service, and replaces its flags by those of `change` if there are any. The service keeps its
-/// program. Checks the folders as [`install`] does.
+/// Prints the command line of the service, and replaces its flags by those of `change` if there are
+/// any. The service keeps its program. Checks the folders as [`install`] does.
 pub(super) fn flags(change: &Installation, mut out: impl Write) -> Result<(), Box<dyn Error>> {
     let service = open(ServiceAccess::QUERY_CONFIG | ServiceAccess::CHANGE_CONFIG)?;
     let cannot = |error| failed(&format!("cannot query or change service {NAME}"), &error);
@@ -115,7 +116,8 @@ pub(super) fn flags(change: &Installation, mut out: impl Write) -> Result<(), Bo
     Ok(())
 }
 
-/// Stops the service, waits until it has stopped, and deletes it. Does nothing if it is not installed.
+/// Stops the service, waits until it has stopped, and deletes it. Does nothing if it is not
+/// installed.
 pub(super) fn uninstall(mut out: impl Write) -> Result<(), Box<dyn Error>> {
     let Some(service) = find(ServiceAccess::STOP | ServiceAccess::QUERY_STATUS | ServiceAccess::DELETE)? else {
         writeln!(out, "Service {NAME} is not installed.")?;
@@ -169,7 +171,8 @@ fn create(program: PathBuf, arguments: &[String]) -> Result<Service, Box<dyn Err
     }
 }
 
-/// Waits at most `REMOVAL_TIMEOUT` until Windows has removed the deleted service. Returns whether it has.
+/// Waits at most `REMOVAL_TIMEOUT` until Windows has removed the deleted service. Returns whether
+/// it has.
 fn is_removed() -> Result<bool, Box<dyn Error>> {
     let manager = manager(ServiceManagerAccess::CONNECT)?;
     let deadline = Instant::now() + REMOVAL_TIMEOUT;
@@ -195,7 +198,8 @@ pub(super) fn status(mut out: impl Write) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Sets the parts of the configuration that creating a service leaves out. Returns an error for each that fails.
+/// Sets the parts of the configuration that creating a service leaves out. Returns an error for
+/// each that fails.
 fn configure(service: &Service) -> Vec<String> {
     let restart = ServiceAction { action_type: ServiceActionType::Restart, delay: RESTART_DELAY };
     let actions = ServiceFailureActions {
@@ -258,8 +262,8 @@ fn open(access: ServiceAccess) -> Result<Service, Box<dyn Error>> {
     find(access)?.ok_or_else(|| format!("service {NAME} is not installed{hint}").into())
 }
 
-/// Stops the service, and waits until it has stopped. A service that is starting or stopping accepts no stop, so this
-/// waits until it has started or stopped.
+/// Stops the service, and waits until it has stopped. A service that is starting or stopping
+/// accepts no stop, so this waits until it has started or stopped.
 fn stop(service: &Service) -> Result<(), Box<dyn Error>> {
     let mut attempts = 0;
     loop {
@@ -281,7 +285,8 @@ fn stop(service: &Service) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Waits until the service has reached a state, for as long as it reports progress, and returns that state.
+/// Waits until the service has reached a state, for as long as it reports progress, and returns
+/// that state.
 fn wait_until(service: &Service, is_reached: impl Fn(ServiceState) -> bool) -> Result<ServiceState, Box<dyn Error>> {
     let mut last = None;
     let mut last_progress = Instant::now();

@@ -1,8 +1,9 @@
 //! Running as the service, from its start to its stop.
 //!
-//! The service reports each state to the service control manager as it reaches it, and its progress every second while
-//! calls drain. After an error that ends the daemon it reports nothing: Windows treats a process that ends without
-//! having reported STOPPED as failed, and restarts it if the service is configured that way.
+//! The service reports each state to the service control manager as it reaches it, and its progress
+//! every second while calls drain. After an error that ends the daemon it reports nothing: Windows
+//! treats a process that ends without having reported STOPPED as failed, and restarts it if the
+//! service is configured that way.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -29,13 +30,15 @@ use crate::{log, serve};
 /// The service control manager did not start this process.
 const FAILED_SERVICE_CONTROLLER_CONNECT: i32 = 1063;
 
-/// The flags for the entry point, and the signal of the handler of controls. Windows calls both functions without a context.
+/// The flags for the entry point, and the signal of the handler of controls. Windows calls both
+/// functions without a context.
 static FLAGS: OnceLock<Flags> = OnceLock::new();
 static STOP: Notify = Notify::const_new();
 
 define_windows_service!(entry, main);
 
-/// Serves as the service, and returns when it has stopped. After an error that ends the daemon, ends the process.
+/// Serves as the service, and returns when it has stopped. After an error that ends the daemon,
+/// ends the process.
 pub(in super::super) fn run(flags: Flags) -> Result<(), Box<dyn Error>> {
     // The program runs the service once.
     let _ = FLAGS.set(flags);
@@ -91,8 +94,8 @@ async fn serve_and_report(flags: &Flags, reporter: &StatusReporter) -> Result<()
 
 /// Handles a control from the service control manager.
 ///
-/// This is a function, not a closure, because `windows-service` frees the handler's context at the first stop, and more
-/// controls may arrive while calls drain. A function has no context to free.
+/// This is a function, not a closure, because `windows-service` frees the handler's context at the
+/// first stop, and more controls may arrive while calls drain. A function has no context to free.
 fn on_control(control: ServiceControl) -> ServiceControlHandlerResult {
     match control {
         ServiceControl::Stop | ServiceControl::Shutdown => {
@@ -122,7 +125,8 @@ impl StatusReporter {
     }
 
     fn running(&self) -> Result<(), Box<dyn Error>> {
-        // Not pre-shutdown, which comes first: kubelet stops pods and waits for drivers to unmount their volumes then.
+        // Not pre-shutdown, which comes first: kubelet stops pods and waits for drivers to unmount
+        // their volumes then.
         let accepted = ServiceControlAccept::STOP | ServiceControlAccept::SHUTDOWN | ServiceControlAccept::PARAM_CHANGE;
         self.report(ServiceState::Running, accepted, 0)
     }

@@ -38,7 +38,8 @@ pub(super) struct State {
     pub(super) method_error: Option<HRESULT>,
     /// What methods post before they return the error: `error_Type` and `error_Code`.
     pub(super) posted: Option<(&'static str, u32)>,
-    /// The calls of `SetBlanket`: the object, whether the pointer is the one that is called, and the two levels.
+    /// The calls of `SetBlanket`: the object, whether the pointer is the one that is called, and
+    /// the two levels.
     pub(super) blankets: Vec<(&'static str, (bool, u32, u32))>,
     /// The timeout of each call of `Next`, in milliseconds.
     pub(super) timeouts: Vec<i32>,
@@ -54,8 +55,8 @@ fn lock(shared: &SharedState) -> MutexGuard<'_, State> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The registration of the fake in place of WMI, until dropped. Only one exists at a time, because it applies to the whole
-/// process.
+/// The registration of the fake in place of WMI, until dropped. Only one exists at a time, because
+/// it applies to the whole process.
 pub(super) struct FakeWmi {
     state: SharedState,
     registration: u32,
@@ -68,9 +69,11 @@ impl FakeWmi {
         static TURN: Mutex<()> = Mutex::new(());
         static APARTMENT: Once = Once::new();
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        // The apartment stays. Under Wine, one that ends revokes the classes of its successor, which has the same id.
+        // The apartment stays. Under Wine, one that ends revokes the classes of its successor,
+        // which has the same id.
         APARTMENT.call_once(|| {
-            // SAFETY: the call has no arguments. The cookie is not needed, because the use never ends.
+            // SAFETY: the call has no arguments. The cookie is not needed, because the use never
+            // ends.
             unsafe { CoIncrementMTAUsage() }.unwrap();
         });
         let apartment = Apartment::enter().unwrap();
@@ -85,7 +88,8 @@ impl FakeWmi {
             called: Vec::new(),
         }));
         let factory: IClassFactory = Factory(Arc::clone(&state)).into();
-        // SAFETY: COM is initialized, and the factory can be called from any thread of the apartment.
+        // SAFETY: COM is initialized, and the factory can be called from any thread of the
+        // apartment.
         let registration =
             unsafe { CoRegisterClassObject(&WbemLocator, &factory, CLSCTX_INPROC_SERVER, REGCLS_MULTIPLEUSE) }.unwrap();
         Self { state, registration, _apartment: apartment, _turn: turn }
@@ -304,7 +308,8 @@ impl IEnumWbemClassObject_Impl for Enumerator_Impl {
     }
 }
 
-/// A class, the input of a method, or an object. Only an input records the arguments, and so only an input has the state.
+/// A class, the input of a method, or an object. Only an input records the arguments, and so only
+/// an input has the state.
 #[implement(IWbemClassObject, IErrorInfo)]
 #[derive(Default)]
 struct ClassObject {

@@ -115,7 +115,8 @@ async fn waiting_calls_get_slots_in_fifo_order() {
 
 #[test]
 fn a_call_that_waits_is_not_overtaken() {
-    // Several calls wait all the time, and each slot that one of them releases is for another of them.
+    // Several calls wait all the time, and each slot that one of them releases is for another of
+    // them.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("built");
     let all = connections(1, TIMEOUT);
     let stop = Arc::new(AtomicBool::new(false));
